@@ -133,7 +133,10 @@ impl<L: LimitInForce + ?Sized> LimitInForce for Arc<L> {
 ///
 /// The limit may move, as the limit of an [`AdaptiveLimiter`] does: a decision uses the limit that
 /// it finds. The limiter inside decides as well, and learns from the calls of all classes. If only
-/// lower classes have demand, they use their share and not the whole limit.
+/// lower classes have demand, they use their share and not the whole limit. Their refusals do not
+/// count as [reaching](LimitInForce::note_reached) the limit, so it does not grow by them: by their
+/// calls alone, it would grow until their share is all that the backend bears, without a reserve
+/// for the classes above. So begin with a limit of which their share is enough.
 ///
 /// A waiter of a [`WaitQueue`](crate::flow::WaitQueue) over a class is woken when a permit of that
 /// queue is given back. Call [`WaitQueue::recheck`](crate::flow::WaitQueue::recheck) after a permit

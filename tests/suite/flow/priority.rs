@@ -1,10 +1,12 @@
 //! Classes of a limit in flight: the shares, to the unit, and what gives way.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::Duration;
 
-use leaparray::flow::adaptive::{LimitAlgorithm, LimitEvidence, LimitPlan};
+use leaparray::flow::adaptive::{Headroom, LimitAlgorithm, LimitEvidence, LimitPlan, LimitRange};
 use leaparray::flow::priority::{ClassError, Classes, LimitInForce, OfClass};
 use leaparray::flow::shadow::Share;
 use leaparray::flow::shares::FairShares;
@@ -12,7 +14,7 @@ use leaparray::flow::{
     AdaptiveLimiter, Ask, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit, Reason,
     Retry,
 };
-use leaparray::{ManualClock, MetricEvent, NodeConfig, ResourceNode};
+use leaparray::{Clock, ManualClock, MetricEvent, NodeConfig, Outcome, Permit, ResourceNode};
 
 use crate::flow::at;
 
@@ -206,6 +208,37 @@ fn adaptive_limiter_learns_from_the_calls_of_all_classes() {
     assert_eq!(node.now().long().sum(MetricEvent::Success), 1);
 }
 
+/// A limit that grew by the calls of a lower class alone would grow until the share of that class
+/// is all that the backend bears, and then the class above would find no reserve.
+#[test]
+fn adaptive_limit_grows_by_a_class_that_may_use_all_of_it() {
+    let clock = ManualClock::new(at(60));
+    let headroom = Headroom::new(LimitRange::new(1, 10, 1_000).unwrap());
+    let limit = Arc::new(AdaptiveLimiter::with_clock(headroom, clock.clone()));
+    let classes = Classes::new(Arc::clone(&limit), &[1.0, 0.6]).unwrap();
+    // The backend answers each call in 10 ms, and the clients of each class want 40 at once.
+    let mut calls = [(); 2].map(|()| VecDeque::new());
+    for millis in 0..6_000 {
+        clock.advance(Duration::from_millis(1));
+        let now = clock.now();
+        for (class, calls) in calls.iter_mut().enumerate().rev() {
+            while calls.front().is_some_and(|(end, _)| *end <= now) {
+                let (_, mut call) = calls.pop_front().unwrap();
+                Permit::end_at(&mut call, now, Outcome::Success);
+            }
+            let wanted = if class == 1 || millis >= 5_000 { 40 } else { 0 };
+            while calls.len() < wanted {
+                let Ok(call) = classes.class(class).decide(&now.into()).at_once() else { break };
+                calls.push_back((now.saturating_add(Duration::from_millis(10)), call));
+            }
+        }
+        if millis < 5_000 {
+            assert_eq!((limit.limit(), classes.in_use()), (10, 6));
+        }
+    }
+    assert_eq!(calls[0].len(), 40, "of a limit of {}", limit.limit());
+}
+
 #[test]
 fn shares_are_changed_in_place() {
     let classes = classes(10, &[1.0, 0.6, 0.5]);
@@ -223,8 +256,8 @@ struct Withdraws(AtomicU64);
 
 struct Withdrawn<'a>(&'a AtomicU64);
 
-impl leaparray::Permit for Withdrawn<'_> {
-    fn end_at(&mut self, _now: leaparray::Timestamp, _outcome: leaparray::Outcome) {}
+impl Permit for Withdrawn<'_> {
+    fn end_at(&mut self, _now: leaparray::Timestamp, _outcome: Outcome) {}
 
     fn withdraw_at(&mut self, _now: leaparray::Timestamp) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -247,8 +280,6 @@ impl LimitInForce for Withdraws {
 
 #[test]
 fn permit_is_withdrawn_from_the_limiter_that_is_divided() {
-    use leaparray::Permit;
-
     let limiter = Withdraws(AtomicU64::new(0));
     let classes = Classes::new(&limiter, &[1.0]).unwrap();
     classes.class(0).try_acquire().at_once().unwrap().withdraw_at(at(0));

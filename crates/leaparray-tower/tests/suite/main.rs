@@ -8,6 +8,8 @@ mod clients;
 mod outbound;
 #[cfg(all(feature = "axum", feature = "problem"))]
 mod problem;
+#[cfg(feature = "axum")]
+mod rebuilt;
 #[cfg(feature = "retry")]
 mod retry;
 mod service;

@@ -16,6 +16,9 @@ pub(super) struct Comparison<'a> {
     pub(super) done: &'a [Turn],
     pub(super) oracle: &'a Oracle,
     pub(super) now: u64,
+    /// Whether some threads end. A thread that begins may go on in the cell of one that has ended,
+    /// and whether that was bound in time decides between expired and late.
+    pub(super) threads_end: bool,
 }
 
 /// A window or a view, with its geometry in buckets of the array.
@@ -127,9 +130,17 @@ impl Comparison<'_> {
     fn parts(&self, name: &str, ledger: &Ledger<MetricTotals>, ages: &Range<u64>) {
         let in_window = self.oracle.aged(self.now, ages);
         self.totals(name, "in the window", &ledger.in_window, &in_window);
-        let expired = self.oracle.expired(self.now, ages);
-        self.totals(name, "expired", &ledger.expired, &expired);
-        self.totals(name, "late", &ledger.late, &self.oracle.late());
+        let (expired, late) = (self.oracle.expired(self.now, ages), self.oracle.late());
+        if self.threads_end {
+            for &event in MetricEvent::ALL {
+                let found = ledger.expired.sum(event) + ledger.late.sum(event);
+                let expected = expired.sum(event) + late.sum(event);
+                self.eq(name, "expired or late", event, found, expected);
+            }
+        } else {
+            self.totals(name, "expired", &ledger.expired, &expired);
+            self.totals(name, "late", &ledger.late, &late);
+        }
         self.totals(name, "recorded", &ledger.recorded(), &self.oracle.everything());
     }
 

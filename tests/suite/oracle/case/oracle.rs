@@ -20,9 +20,9 @@ pub(super) struct Oracle {
 /// How records are grouped into runs, which differs between the two subjects.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rules {
-    /// A `SlidingWindow` of N buckets that one thread records in.
+    /// A `SlidingWindow` of N buckets.
     ///
-    /// A run has the records that the thread makes in one bucket before it records in another one:
+    /// A run has the records that a thread makes in one bucket before it records in another one:
     /// then the counters of its cell start from zero.
     Window,
     /// A `LeapArray<MetricBucket>` of N slots. All records in one bucket are one run, and so are
@@ -33,6 +33,8 @@ pub(super) enum Rules {
 /// The records that a set of counters has counted since it started from zero.
 #[derive(Debug)]
 struct Run {
+    /// The thread that records in it, in a window.
+    thread: usize,
     bucket: u64,
     /// Whether the bucket was gone when the run began.
     is_late: bool,
@@ -50,11 +52,16 @@ impl Oracle {
 
     /// The run of a record at `now`: an existing one, or a new one.
     pub(super) fn run_at(&mut self, now: u64) -> RunIndex {
+        self.run_of(0, now)
+    }
+
+    /// The run of a record that a thread makes at `now`.
+    pub(super) fn run_of(&mut self, thread: usize, now: u64) -> RunIndex {
         let bucket = self.geometry.bucket(now);
         let is_late = self.is_gone(bucket);
         let found = match self.rules {
             Rules::Window => {
-                let last = self.runs.len().checked_sub(1);
+                let last = self.runs.iter().rposition(|run| run.thread == thread);
                 last.filter(|&last| self.runs[last].bucket == bucket)
             }
             Rules::Array => self
@@ -63,7 +70,7 @@ impl Oracle {
                 .position(|run| run.is_late == is_late && (is_late || run.bucket == bucket)),
         };
         RunIndex(found.unwrap_or_else(|| {
-            self.runs.push(Run { bucket, is_late, recorded: Recorded::default() });
+            self.runs.push(Run { thread, bucket, is_late, recorded: Recorded::default() });
             self.runs.len() - 1
         }))
     }

@@ -18,6 +18,19 @@ pub(super) enum Record {
 }
 
 impl Record {
+    /// Divides the numbers, so that the sum of all records of a case is below the ceiling of a
+    /// counter.
+    pub(super) const fn below_ceiling(self) -> Self {
+        const BITS: u32 = 9;
+        match self {
+            Self::Count(event, count) if count >= 256 => Self::Count(event, count >> BITS),
+            Self::Rt(nanos) if nanos >= 256 => Self::Rt(nanos >> BITS),
+            Self::Success(nanos) if nanos >= 256 => Self::Success(nanos >> BITS),
+            Self::Exception(nanos) if nanos >= 256 => Self::Exception(nanos >> BITS),
+            _ => self,
+        }
+    }
+
     pub(super) fn in_window<C: Clock>(self, window: &SlidingWindow<C>) {
         match self {
             Self::Count(event, count) => window.add(event, count),

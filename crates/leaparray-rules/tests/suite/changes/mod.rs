@@ -1,5 +1,6 @@
 //! Changes of the rules, also while requests are decided.
 
+mod drawn;
 mod in_the_middle;
 mod places;
 mod replaced;
