@@ -317,7 +317,8 @@ fn adaptive_limit_grows_while_tenants_have_all_but_the_reserve() {
         let limit = Arc::new(AdaptiveLimiter::with_clock(headroom, clock.clone()));
         let shares = Arc::new(FairShares::new(Arc::clone(&limit), 100).unwrap());
         let mut calls = VecDeque::new();
-        for _ in 0..20_000 {
+        let mut sum = 0;
+        for milli in 0..20_000 {
             clock.advance(Duration::from_millis(1));
             let now = clock.now();
             while calls.front().is_some_and(|(end, _)| *end <= now) {
@@ -331,8 +332,10 @@ fn adaptive_limit_grows_while_tenants_have_all_but_the_reserve() {
                     calls.push_back((now.saturating_add(Duration::from_millis(10 * rounds)), call));
                 }
             }
+            sum += if milli < 10_000 { 0 } else { limit.limit() };
         }
-        let limit = limit.limit();
-        assert!((80..=200).contains(&limit), "a limit of {limit} with {tenants} tenants");
+        // How the tenants fall into slots differs from run to run, and the limit goes up and down.
+        let mean = sum / 10_000;
+        assert!((80..=200).contains(&mean), "a mean limit of {mean} with {tenants} tenants");
     }
 }
