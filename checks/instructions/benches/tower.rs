@@ -1,5 +1,5 @@
 //! The number of instructions of a request with the layer and without it. `.ci/instructions` runs
-//! this bench under callgrind, as it does that of `leaparray`.
+//! this bench under callgrind.
 //!
 //! A request is a call of the service, and its response to the end of the body. Nothing waits, and
 //! no operation reads a real clock. The names of resources are hashed with random keys, so the

@@ -8,8 +8,8 @@ use super::super::counts::FleetCounts;
 /// The counts of a resource or a process in a second, with a histogram that takes few bytes: a view
 /// keeps a sum for each of them and each second.
 ///
-/// Histograms are added as those of [`SecondMetrics`](leaparray::metric::SecondMetrics): that of
-/// the sum is not known if that of a part is not, unless the part has no response time.
+/// As in [`SecondMetrics`](leaparray::metric::SecondMetrics), the sum has no histogram if a part
+/// with response times has none.
 #[derive(Clone, Debug)]
 pub(super) struct Sum {
     /// Without the histogram.
@@ -43,7 +43,7 @@ impl Sum {
         self.counts.add(counts);
     }
 
-    /// Adds the sum to that of earlier seconds.
+    /// Adds this sum to the sum of earlier seconds.
     pub(super) fn add_to(&self, earlier: &mut FleetCounts) {
         let of_earlier = earlier.metrics.histogram.take();
         let histogram = match (of_earlier, &self.histogram) {

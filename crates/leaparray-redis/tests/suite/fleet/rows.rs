@@ -285,8 +285,8 @@ fn second_that_no_process_writes_is_damaged() {
         &[1, 0, 1, 1, 0x80, 0x80, 0x01, 0, 0],
         // A mask with the twentieth bit, of which there are nineteen.
         &[1, 1, 5, 0x80, 0x80, 0x20, 0, 0, 0],
-        // A histogram whose shortest response time, 0 ns, is not in its bucket, that of 1 s: of a
-        // row, and of the sum.
+        // A histogram whose only bucket is the bucket after 1 s, and whose shortest response time is
+        // 0 ns: of a row, and of the sum.
         &[1, 1, 5, 0, 2, 4, 0, 0, 1, 0, 0, 0],
         &[1, 0, 0, 2, 4, 0, 0, 1, 0],
     ];
