@@ -25,7 +25,6 @@ use crate::limiter::{
 use crate::part::Part;
 use crate::rule::Rule;
 pub use admission::Admission;
-pub(crate) use fast_path::FastPath;
 pub(crate) use home::Home;
 pub(crate) use index::{Index, Member};
 pub(crate) use kept::Kept;
