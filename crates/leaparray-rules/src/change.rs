@@ -265,21 +265,17 @@ impl<C: RuleClock> Rules<C> {
         let mut not_shown = Vec::new();
         for active in &plan.rules {
             let rule = &active.rule;
-            // On a page, a rule for one resource is shown there.
-            let resource = match &rule.resources[..] {
-                [one] if one.is_name() => one.as_str(),
-                _ => &*rule.name,
-            };
+            let resource = rule.shown_at();
             let limiter = Watched::new(&active.limiter, active.rollout());
-            if let Some((known, at)) = before.remove(&rule.name) {
-                if known.is_same(&limiter) && *at == *resource {
-                    watched.insert(Arc::clone(&rule.name), (known, at));
+            if let Some((known, former)) = before.remove(&rule.name) {
+                if known.is_same(&limiter) && former.shown_at() == resource {
+                    watched.insert(Arc::clone(&rule.name), (known, Arc::clone(rule)));
                     continue;
                 }
                 registry.unwatch(&rule.name);
             }
             if registry.watch_at(resource, &rule.name, limiter.clone()).is_ok() {
-                watched.insert(Arc::clone(&rule.name), (limiter, resource.into()));
+                watched.insert(Arc::clone(&rule.name), (limiter, Arc::clone(rule)));
             } else {
                 not_shown.push(Arc::clone(&rule.name));
             }

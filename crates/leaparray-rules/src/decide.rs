@@ -7,6 +7,13 @@ use leaparray::{Entry, Resource};
 use crate::limiter::{RuleClock, RulePermits};
 use crate::rules::RuleEntry;
 
+/// Returns whether a request is admitted without a permit that has to end. By reference: otherwise
+/// the permits would be moved as a whole.
+#[inline(always)]
+pub(crate) fn is_nothing<C: RuleClock>(decision: &Decision<RulePermits<C>>) -> bool {
+    matches!(decision, Decision::Admitted(permits) if permits.is_nothing())
+}
+
 /// Enters a request into its resource that is admitted without a permit that has to end.
 #[inline(always)]
 pub(crate) fn enter<C: RuleClock>(resource: Resource<C>, ask: &Ask<'_>) -> RuleEntry<C> {

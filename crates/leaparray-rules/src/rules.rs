@@ -2,6 +2,7 @@
 #![expect(clippy::inline_always, reason = "out of line, the rules of a request go through memory")]
 
 use std::fmt;
+use std::mem;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ use leaparray::registry::RegistryError;
 use leaparray::{Entry, MonotonicClock, Registry, Resource, TrafficType};
 
 use crate::caller::Caller;
-use crate::decide::{enter, enter_after};
+use crate::decide::{enter, enter_after, is_nothing};
 use crate::enter_error::EnterError;
 use crate::limiter::{MaybeFleet, RuleClock, RulePermits};
 use crate::plan::{Admission, Home, Kept, fast_path};
@@ -250,12 +251,12 @@ impl<C: RuleClock> Rules<C> {
         ask: impl Into<Ask<'static>>,
     ) -> Decision<RuleEntry<C>> {
         let ask = ask.into();
-        match self.ask(&resource, caller, &ask.over(&*resource)) {
-            Decision::Admitted(permits) if permits.is_nothing() => {
-                Decision::Admitted(enter(resource, &ask))
-            }
-            decision => enter_after(decision, resource, ask),
+        let decision = self.ask(&resource, caller, &ask.over(&*resource));
+        if is_nothing(&decision) {
+            mem::forget(decision);
+            return Decision::Admitted(enter(resource, &ask));
         }
+        enter_after(decision, resource, ask)
     }
 
     /// Like [`enter_at`](Self::enter_at), for a caller that cannot wait.
@@ -287,11 +288,13 @@ impl<C: RuleClock> Rules<C> {
         ask: impl Into<Ask<'static>>,
     ) -> Result<RuleEntry<C>, Refusal> {
         let ask = ask.into().at_once();
-        match self.ask(&resource, caller, &ask.over(&*resource)) {
-            Decision::Admitted(permits) if permits.is_nothing() => Ok(enter(resource, &ask)),
-            // Without a wait: a request that would have to wait is refused.
-            decision => Ok(enter_after(decision, resource, ask).into_result()?.into_parts().0),
+        let decision = self.ask(&resource, caller, &ask.over(&*resource));
+        if is_nothing(&decision) {
+            mem::forget(decision);
+            return Ok(enter(resource, &ask));
         }
+        // Without a wait: a request that would have to wait is refused.
+        Ok(enter_after(decision, resource, ask).into_result()?.into_parts().0)
     }
 
     /// Enters a request into the inbound resource with that name, which is listed if it is new, or
