@@ -47,6 +47,9 @@ const _: () = {
     assert!(read.is_multiple_of(line), "not at the beginning of a cache line");
 };
 
+/// A group, and the number of a bucket in it.
+type Slotted<'a, C> = (&'a Arc<Buckets<C>>, usize);
+
 /// A token bucket of a rule.
 pub(crate) struct Bucket<C>(Place<C>);
 
@@ -73,7 +76,7 @@ impl<C> Bucket<C> {
     /// # Errors
     ///
     /// Returns the bucket if it is alone.
-    pub(crate) fn group(&self) -> Result<(&Arc<Buckets<C>>, usize), &Arc<TokenBucket<C>>> {
+    pub(crate) fn group(&self) -> Result<Slotted<'_, C>, &Arc<TokenBucket<C>>> {
         match &self.0 {
             Place::OfGroup { buckets, slot } => Ok((buckets, (*slot).into())),
             Place::Alone(bucket) => Err(bucket),
@@ -94,7 +97,7 @@ impl<C: Clock + Clone> Bucket<C> {
             return buckets.map(Self::alone).collect();
         }
         while buckets.len() > 0 {
-            let slots = (0..BUCKETS as u8).take(buckets.len());
+            let slots = (0..).take(buckets.len().min(BUCKETS));
             // The last group has buckets that no rule asks.
             let mut next = || buckets.next().unwrap_or_else(|| nothing(clock));
             let slot = |_| Slot { before: [0; BEFORE], bucket: next() };
