@@ -1,7 +1,6 @@
 //! A change of the rules in force.
 
-use std::collections::HashMap;
-use std::mem;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use leaparray::Timestamp;
@@ -197,13 +196,22 @@ impl<C: RuleClock> Rules<C> {
 
     /// Makes the next plan. Changes nothing.
     fn prepare(&self, before: &Plan<C>, gone: &GoneRules<C>, rules: &RuleSet) -> Prepared<C> {
+        // Most changes keep the names and their order, and need no table of them.
+        let names = before.rules.iter().map(|it| &it.rule.name);
+        let has_same_names = names.eq(rules.rules().iter().map(|it| &it.name));
+        let by_name = before.rules.iter().filter(|_| !has_same_names);
         let mut former: HashMap<&str, &Active<C>> =
-            before.rules.iter().map(|it| (&*it.rule.name, it)).collect();
+            by_name.map(|it| (&*it.rule.name, it)).collect();
         let found: Vec<_> = rules
             .rules()
             .iter()
-            .map(|rule| {
-                let known = former.remove(&*rule.name);
+            .enumerate()
+            .map(|(place, rule)| {
+                let known = if has_same_names {
+                    before.rules.get(place)
+                } else {
+                    former.remove(&*rule.name)
+                };
                 (rule, Found::of(known, gone, rule))
             })
             .collect();
@@ -261,31 +269,37 @@ impl<C: RuleClock> Rules<C> {
     fn show(&self, watched: &mut WatchedRules<C>) -> Vec<Arc<str>> {
         let registry = &self.shared.home.registry;
         let plan = self.shared.home.plan();
-        let mut before = mem::take(watched);
         let mut not_shown = Vec::new();
         for active in &plan.rules {
             let rule = &active.rule;
-            // On a page, a rule for one resource is shown there.
-            let resource = match &rule.resources[..] {
-                [one] if one.is_name() => one.as_str(),
-                _ => &*rule.name,
-            };
             let limiter = Watched::new(&active.limiter, active.rollout());
-            if let Some((known, at)) = before.remove(&rule.name) {
-                if known.is_same(&limiter) && *at == *resource {
-                    watched.insert(Arc::clone(&rule.name), (known, at));
+            if let Some((known, former)) = watched.get_mut(&rule.name) {
+                let is_there =
+                    former.resources == rule.resources || former.shown_at() == rule.shown_at();
+                *former = Arc::clone(rule);
+                if is_there && known.is_same(&limiter) {
                     continue;
                 }
                 registry.unwatch(&rule.name);
             }
-            if registry.watch_at(resource, &rule.name, limiter.clone()).is_ok() {
-                watched.insert(Arc::clone(&rule.name), (limiter, resource.into()));
+            // On a page, a rule for one resource is shown there.
+            if registry.watch_at(rule.shown_at(), &rule.name, limiter.clone()).is_ok() {
+                watched.insert(Arc::clone(&rule.name), (limiter, Arc::clone(rule)));
             } else {
+                watched.remove(&rule.name);
                 not_shown.push(Arc::clone(&rule.name));
             }
         }
-        for name in before.keys() {
-            registry.unwatch(name);
+        // Each present rule is watched, or is not shown.
+        if watched.len() + not_shown.len() > plan.rules.len() {
+            let present: HashSet<_> = plan.rules.iter().map(|it| &it.rule.name).collect();
+            watched.retain(|name, _| {
+                let is_present = present.contains(name);
+                if !is_present {
+                    registry.unwatch(name);
+                }
+                is_present
+            });
         }
         not_shown
     }

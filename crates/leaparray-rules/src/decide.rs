@@ -1,50 +1,17 @@
-//! The decision on a request by the fast path, and its entry.
+//! The entry of a request after the decision on it.
 #![expect(clippy::inline_always, reason = "out of line, the rules of a request go through memory")]
-
-use std::mem;
 
 use leaparray::flow::{Ask, Decision};
 use leaparray::{Entry, Resource};
 
-use crate::caller::Caller;
 use crate::limiter::{RuleClock, RulePermits};
-use crate::plan::{FastPath, fast_path};
-use crate::rules::{RuleEntry, Rules};
+use crate::rules::RuleEntry;
 
-impl<C: RuleClock> Rules<C> {
-    /// Writes the decision on a request into `result`, which has nothing to drop, unless it is
-    /// admitted without a permit that has to end. Returns whether it is.
-    #[inline(always)]
-    pub(crate) fn is_admitted<A: Caller + ?Sized>(
-        &self,
-        resource: &Resource<C>,
-        caller: &A,
-        ask: &Ask<'_>,
-        result: &mut Decision<RulePermits<C>>,
-    ) -> bool {
-        match self.decide(resource, caller, ask, result) {
-            FastPath::Admitted => return true,
-            FastPath::InFlight(permit) => {
-                let admitted = Decision::Admitted(RulePermits::in_flight(permit));
-                mem::forget(mem::replace(result, admitted));
-            }
-            FastPath::Written => {}
-        }
-        false
-    }
-
-    /// Decides on a request. Unless the path returns the decision, it is written into `result`,
-    /// which has nothing to drop.
-    #[inline(always)]
-    pub(crate) fn decide<A: Caller + ?Sized>(
-        &self,
-        resource: &Resource<C>,
-        caller: &A,
-        ask: &Ask<'_>,
-        result: &mut Decision<RulePermits<C>>,
-    ) -> FastPath {
-        fast_path::ask(&self.newest, || &self.shared.home, resource, caller, ask, result)
-    }
+/// Returns whether a request is admitted without a permit that has to end. By reference: otherwise
+/// the permits would be moved as a whole.
+#[inline(always)]
+pub(crate) fn is_nothing<C: RuleClock>(decision: &Decision<RulePermits<C>>) -> bool {
+    matches!(decision, Decision::Admitted(permits) if permits.is_nothing())
 }
 
 /// Enters a request into its resource that is admitted without a permit that has to end.
@@ -58,7 +25,7 @@ pub(crate) fn enter<C: RuleClock>(resource: Resource<C>, ask: &Ask<'_>) -> RuleE
 pub(crate) fn enter_after<C: RuleClock>(
     decision: Decision<RulePermits<C>>,
     resource: Resource<C>,
-    ask: &Ask<'_>,
+    ask: Ask<'_>,
 ) -> Decision<RuleEntry<C>> {
     decision.enter_many_at(resource, ask.now(), ask.permits())
 }

@@ -38,7 +38,7 @@ impl Pattern {
     /// Returns whether it is one name, without a wildcard.
     #[must_use]
     pub fn is_name(&self) -> bool {
-        self.literals().others.is_empty()
+        self.texts().nth(1).is_none()
     }
 
     /// Returns whether it matches the name of a resource.
@@ -49,13 +49,18 @@ impl Pattern {
     }
 
     /// Returns the texts between the wildcards.
-    pub(crate) fn literals(&self) -> Literals {
+    fn texts(&self) -> impl Iterator<Item = &str> {
         let mut previous = ' ';
-        let mut texts = self.0.split(|it| {
+        self.0.split(move |it| {
             let is_wildcard = it == '*' && previous != '{';
             previous = it;
             is_wildcard
-        });
+        })
+    }
+
+    /// Returns the texts between the wildcards.
+    pub(crate) fn literals(&self) -> Literals {
+        let mut texts = self.texts();
         let first = texts.next().unwrap_or_default().into();
         Literals { first, others: texts.map(Box::from).collect() }
     }

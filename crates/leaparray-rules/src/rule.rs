@@ -163,6 +163,14 @@ impl Rule {
         }
     }
 
+    /// Returns the resource at which a page shows the rule: a rule for one is shown there.
+    pub(crate) fn shown_at(&self) -> &str {
+        match &self.resources[..] {
+            [one] if one.is_name() => one.as_str(),
+            _ => &self.name,
+        }
+    }
+
     /// Returns the source of the class of a request, or of its tenant.
     pub(crate) fn part_source(&self) -> Option<&KeySource> {
         let tenant = || self.tenants.as_ref().map(|it| &it.source);

@@ -12,10 +12,10 @@ use leaparray::registry::RegistryError;
 use leaparray::{Entry, MonotonicClock, Registry, Resource, TrafficType};
 
 use crate::caller::Caller;
-use crate::decide::{enter, enter_after};
+use crate::decide::{enter, enter_after, is_nothing};
 use crate::enter_error::EnterError;
 use crate::limiter::{MaybeFleet, RuleClock, RulePermits};
-use crate::plan::{Admission, FastPath, Home, Kept};
+use crate::plan::{Admission, Home, Kept, fast_path};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
 use crate::turn::Turn;
@@ -222,15 +222,7 @@ impl<C: RuleClock> Rules<C> {
         caller: &A,
         ask: &Ask<'_>,
     ) -> Decision<RulePermits<C>> {
-        let mut decision = Decision::Admitted(RulePermits::nothing());
-        let permits = match self.decide(resource, caller, ask, &mut decision) {
-            FastPath::Admitted => RulePermits::nothing(),
-            FastPath::InFlight(permit) => RulePermits::in_flight(permit),
-            FastPath::Written => return decision,
-        };
-        // Made anew: a decision that was in memory is moved as a whole.
-        mem::forget(decision);
-        Decision::Admitted(permits)
+        fast_path::ask(&self.newest, || &self.shared.home, resource, caller, ask)
     }
 
     /// Enters a request into a resource, or refuses it and counts it there. `ask` is a time, or an
@@ -259,12 +251,12 @@ impl<C: RuleClock> Rules<C> {
         ask: impl Into<Ask<'static>>,
     ) -> Decision<RuleEntry<C>> {
         let ask = ask.into();
-        let mut decision = Decision::Admitted(RulePermits::nothing());
-        if self.is_admitted(&resource, caller, &ask.over(&*resource), &mut decision) {
+        let decision = self.ask(&resource, caller, &ask.over(&*resource));
+        if is_nothing(&decision) {
             mem::forget(decision);
             return Decision::Admitted(enter(resource, &ask));
         }
-        enter_after(decision, resource, &ask)
+        enter_after(decision, resource, ask)
     }
 
     /// Like [`enter_at`](Self::enter_at), for a caller that cannot wait.
@@ -296,13 +288,13 @@ impl<C: RuleClock> Rules<C> {
         ask: impl Into<Ask<'static>>,
     ) -> Result<RuleEntry<C>, Refusal> {
         let ask = ask.into().at_once();
-        let mut decision = Decision::Admitted(RulePermits::nothing());
-        if self.is_admitted(&resource, caller, &ask.over(&*resource), &mut decision) {
+        let decision = self.ask(&resource, caller, &ask.over(&*resource));
+        if is_nothing(&decision) {
             mem::forget(decision);
             return Ok(enter(resource, &ask));
         }
         // Without a wait: a request that would have to wait is refused.
-        Ok(enter_after(decision, resource, &ask).into_result()?.into_parts().0)
+        Ok(enter_after(decision, resource, ask).into_result()?.into_parts().0)
     }
 
     /// Enters a request into the inbound resource with that name, which is listed if it is new, or

@@ -10,9 +10,8 @@ use crate::limiter::{RuleClock, Watched};
 use crate::plan::Active;
 use crate::rule::Rule;
 
-/// The limiters that the registry watches, with the resources at which a page shows them, by the
-/// names of the rules.
-pub(crate) type WatchedRules<C> = HashMap<Arc<str>, (Watched<C>, Box<str>)>;
+/// The limiters that the registry watches, with their rules, by the names of these.
+pub(crate) type WatchedRules<C> = HashMap<Arc<str>, (Watched<C>, Arc<Rule>)>;
 
 /// The rules that are gone, and the former limiters of rules, by their names.
 pub(crate) struct GoneRules<C: RuleClock>(HashMap<Arc<str>, Vec<(Active<C>, Timestamp)>>);

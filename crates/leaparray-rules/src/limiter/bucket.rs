@@ -1,4 +1,4 @@
-//! The token buckets of rules, which lie beside each other.
+//! The token buckets of rules, which lie beside each other if there are many.
 
 use std::array;
 use std::mem::offset_of;
@@ -17,13 +17,18 @@ use super::fast::{Endless, of_process};
 /// pointer to each group, and a resource has the number of its bucket, so a decision reads no
 /// further line between the resource and the bucket: the pointers stay in the cache of the core.
 ///
-/// A group is freed with the last of its buckets. So one bucket retains the memory of
-/// [`LEN`](Self::LEN) of them, which bounds the length.
+/// A group is freed with the last of its buckets. So one bucket retains the memory of [`BUCKETS`]
+/// of them, which bounds the length, and a change that creates fewer than [`MANY`] of them leaves
+/// each alone.
 pub(crate) struct Buckets<C>([Slot<C>; BUCKETS]);
 
 /// The number of buckets in a group. With 8, a decision takes as long, and one bucket retains
 /// 1.4 KiB of other ones.
 pub(crate) const BUCKETS: usize = 4;
+
+/// The buckets from which on they are grouped. The pointers to fewer ones take few cache lines, and
+/// each takes as much memory as by hand. The last group of more than that wastes 9 bytes for each.
+const MANY: usize = 64;
 
 /// A bucket, such that a decision reads and writes one cache line.
 #[repr(C, align(64))]
@@ -42,10 +47,19 @@ const _: () = {
     assert!(read.is_multiple_of(line), "not at the beginning of a cache line");
 };
 
-/// A token bucket of a group.
-pub(crate) struct Bucket<C> {
-    buckets: Arc<Buckets<C>>,
-    slot: usize,
+/// A group, and the number of a bucket in it.
+type Slotted<'a, C> = (&'a Arc<Buckets<C>>, usize);
+
+/// A token bucket of a rule.
+pub(crate) struct Bucket<C>(Place<C>);
+
+enum Place<C> {
+    OfGroup {
+        buckets: Arc<Buckets<C>>,
+        /// The number of the bucket in the group.
+        slot: u8,
+    },
+    Alone(Arc<TokenBucket<C>>),
 }
 
 impl<C> Buckets<C> {
@@ -57,36 +71,41 @@ impl<C> Buckets<C> {
 }
 
 impl<C> Bucket<C> {
-    /// Returns the group.
-    pub(crate) const fn group(&self) -> &Arc<Buckets<C>> {
-        &self.buckets
-    }
-
-    /// Returns the number of the bucket in the group.
-    pub(crate) const fn slot(&self) -> usize {
-        self.slot
+    /// Returns the group, and the number of the bucket in it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the bucket if it is alone.
+    pub(crate) fn group(&self) -> Result<Slotted<'_, C>, &Arc<TokenBucket<C>>> {
+        match &self.0 {
+            Place::OfGroup { buckets, slot } => Ok((buckets, (*slot).into())),
+            Place::Alone(bucket) => Err(bucket),
+        }
     }
 }
 
 impl<C: Clock + Clone> Bucket<C> {
-    /// Puts a bucket into a group, alone.
-    pub(super) fn alone(bucket: TokenBucket<C>, clock: &C) -> Self {
-        Self::grouped(vec![bucket], clock).swap_remove(0)
+    pub(super) fn alone(bucket: TokenBucket<C>) -> Self {
+        Self(Place::Alone(Arc::new(bucket)))
     }
 
-    /// Puts buckets into groups, in their order.
-    pub(super) fn grouped(buckets: Vec<TokenBucket<C>>, clock: &C) -> Vec<Self> {
-        let mut grouped = Vec::with_capacity(buckets.len());
+    /// Puts many buckets into groups, in their order.
+    pub(super) fn of_all(buckets: Vec<TokenBucket<C>>, clock: &C) -> Vec<Self> {
+        let mut all = Vec::with_capacity(buckets.len());
         let mut buckets = buckets.into_iter();
+        if buckets.len() < MANY {
+            return buckets.map(Self::alone).collect();
+        }
         while buckets.len() > 0 {
-            let slots = 0..buckets.len().min(BUCKETS);
+            let slots = (0..).take(buckets.len().min(BUCKETS));
             // The last group has buckets that no rule asks.
             let mut next = || buckets.next().unwrap_or_else(|| nothing(clock));
             let slot = |_| Slot { before: [0; BEFORE], bucket: next() };
             let group = Arc::new(Buckets(array::from_fn(slot)));
-            grouped.extend(slots.map(|slot| Self { buckets: Arc::clone(&group), slot }));
+            let of_group = |slot| Self(Place::OfGroup { buckets: Arc::clone(&group), slot });
+            all.extend(slots.map(of_group));
         }
-        grouped
+        all
     }
 }
 
@@ -99,13 +118,23 @@ fn nothing<C: Clock + Clone>(clock: &C) -> TokenBucket<C> {
 impl<C: RuleClock> Bucket<C> {
     /// Returns the bucket as one with the clock of a process, if it has that.
     pub(crate) fn of_process(&self) -> Option<Bucket<MonotonicClock>> {
-        Some(Bucket { buckets: of_process(&self.buckets)?, slot: self.slot })
+        Some(Bucket(match &self.0 {
+            Place::OfGroup { buckets, slot } => {
+                Place::OfGroup { buckets: of_process(buckets)?, slot: *slot }
+            }
+            Place::Alone(bucket) => Place::Alone(of_process(bucket)?),
+        }))
     }
 }
 
 impl<C> Clone for Bucket<C> {
     fn clone(&self) -> Self {
-        Self { buckets: Arc::clone(&self.buckets), slot: self.slot }
+        Self(match &self.0 {
+            Place::OfGroup { buckets, slot } => {
+                Place::OfGroup { buckets: Arc::clone(buckets), slot: *slot }
+            }
+            Place::Alone(bucket) => Place::Alone(Arc::clone(bucket)),
+        })
     }
 }
 
@@ -114,7 +143,10 @@ impl<C> Deref for Bucket<C> {
 
     #[inline]
     fn deref(&self) -> &TokenBucket<C> {
-        self.buckets.get(self.slot)
+        match &self.0 {
+            Place::OfGroup { buckets, slot } => buckets.get((*slot).into()),
+            Place::Alone(bucket) => bucket,
+        }
     }
 }
 

@@ -125,7 +125,7 @@ impl<C: RuleClock> RuleLimiter<C> {
         let has_bucket = |rule: &&Rule| rule.key.is_none();
         let bucket = |rule: &Rule| one::known_bucket(&rule.limit, clock);
         let buckets = rules.iter().copied().filter(has_bucket).filter_map(bucket).collect();
-        let mut buckets = Bucket::grouped(buckets, clock).into_iter();
+        let mut buckets = Bucket::of_all(buckets, clock).into_iter();
         let limiters = rules.iter().copied().map(|rule| {
             let is_bucket = has_bucket(&rule) && matches!(rule.limit, Limit::Bucket { .. });
             Arc::new(match is_bucket.then(|| buckets.next()).flatten() {

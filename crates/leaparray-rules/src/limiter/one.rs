@@ -60,7 +60,7 @@ impl<C: RuleClock> One<C> {
             }
             Limit::Bucket { rate, burst, starts_empty } => {
                 let bucket = bucket((rate, burst, starts_empty), &clock).map_err(text)?;
-                Ok(Self::Bucket(Bucket::alone(bucket, &clock)))
+                Ok(Self::Bucket(Bucket::alone(bucket)))
             }
             Limit::WarmUp { rate, buckets, period, cold_factor } => {
                 let window = limit::window(rate.interval, buckets).map_err(text)?;

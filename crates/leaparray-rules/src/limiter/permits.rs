@@ -1,6 +1,6 @@
 //! The permits of a request.
 
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::sync::Arc;
 
 use leaparray::flow::{ConcurrencyLimiter, ConcurrencyPermit};
@@ -13,8 +13,9 @@ use super::{RuleClock, RulePermit};
 /// them, also if rules were changed or removed since.
 #[derive(Debug)]
 pub struct RulePermits<C: RuleClock = MonotonicClock>(
-    /// `None` if there are none, so that nothing has to be dropped.
-    Option<Held<C>>,
+    /// `None` if there are none, so that nothing has to be dropped. Dropped by `drop_held`: for the
+    /// drop of an enum, which is a call, the permits would lie in memory.
+    ManuallyDrop<Option<Held<C>>>,
 );
 
 #[derive(Debug)]
@@ -36,13 +37,19 @@ impl<C: RuleClock> RulePermits<C> {
     /// would be copied as a whole.
     #[inline]
     pub(crate) const fn nothing() -> Self {
-        Self(None)
+        Self(ManuallyDrop::new(None))
+    }
+
+    /// Drops the permits that have to end.
+    #[inline(never)]
+    fn drop_held(&mut self) {
+        *self.0 = None;
     }
 
     /// Returns the permit of a request of one rule that limits the requests in flight.
     #[inline]
     pub(crate) const fn in_flight(permit: ConcurrencyPermit<Arc<ConcurrencyLimiter>>) -> Self {
-        Self(Some(Held::InFlight(permit)))
+        Self(ManuallyDrop::new(Some(Held::InFlight(permit))))
     }
 
     /// Returns the permits among these that have to end.
@@ -54,7 +61,7 @@ impl<C: RuleClock> RulePermits<C> {
 
     /// Returns whether there is none that has to end.
     #[inline]
-    pub(crate) const fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.0.is_none()
     }
 
@@ -68,7 +75,7 @@ impl<C: RuleClock> RulePermits<C> {
                 given => Held::Others(Others::One(RulePermit(given))),
             });
             // There is nothing to drop, which a plain assignment would find out by a call.
-            mem::forget(mem::replace(&mut self.0, held));
+            mem::forget(mem::replace(&mut *self.0, held));
         } else {
             self.push_another(RulePermit(given));
         }
@@ -76,7 +83,7 @@ impl<C: RuleClock> RulePermits<C> {
 
     #[inline(never)]
     fn push_another(&mut self, permit: RulePermit<C>) {
-        self.0 = Some(Held::Others(match self.0.take() {
+        *self.0 = Some(Held::Others(match self.0.take() {
             None => Others::One(permit),
             Some(Held::InFlight(first)) => Others::Two([first.into(), permit]),
             Some(Held::Others(Others::One(first))) => Others::Two([first, permit]),
@@ -92,7 +99,7 @@ impl<C: RuleClock> RulePermits<C> {
 
     #[inline]
     fn for_each(&mut self, end: impl Fn(&mut dyn Permit)) {
-        let several: &mut [RulePermit<C>] = match &mut self.0 {
+        let several: &mut [RulePermit<C>] = match &mut *self.0 {
             None => return,
             Some(Held::InFlight(permit)) => return end(permit),
             Some(Held::Others(Others::One(permit))) => std::slice::from_mut(permit),
@@ -101,6 +108,16 @@ impl<C: RuleClock> RulePermits<C> {
         };
         for permit in several {
             end(permit);
+        }
+    }
+}
+
+/// In place if there are no permits, which is most frequent.
+impl<C: RuleClock> Drop for RulePermits<C> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_nothing() {
+            self.drop_held();
         }
     }
 }

@@ -114,8 +114,8 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         resource: &Resource<C>,
         caller: &A,
         ask: &Ask<'_>,
-        result: &mut Decision<RulePermits<C>>,
-    ) where
+    ) -> Decision<RulePermits<C>>
+    where
         A: Caller<Key = K> + ?Sized,
     {
         let plan = version.plan();
@@ -137,7 +137,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         concerned.count_without_key();
         let mut permits = RulePermits::nothing();
         let decision = concerned.decide_and_count(ask, &mut permits).map(|()| permits);
-        *result = Self::validated(version, resource, caller, ask, decision);
+        Self::validated(version, resource, caller, ask, decision)
     }
 
     /// Returns a decision, unless it may be by numbers of two versions: then a new one.

@@ -28,21 +28,17 @@ pub(super) fn ask<A: Caller + ?Sized, C: RuleClock>(
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
-    result: &mut Decision<RulePermits<C>>,
-) -> Option<bool> {
-    // The permits are added where they lie: a move takes as long as a rule.
-    let Decision::Admitted(permits) = result else { return None };
-    let decision = match take_all(version, word, caller, ask, permits)? {
+) -> Option<Decision<RulePermits<C>>> {
+    let mut permits = RulePermits::nothing();
+    let decision = match take_all(version, word, caller, ask, &mut permits)? {
         Taking::AtOnce if version.number.has_decided() => {
-            return Some(permits.is_nothing());
+            return Some(Decision::Admitted(permits));
         }
         Taking::AtOnce => Decision::Admitted(()),
         Taking::Otherwise(decision) => decision,
     };
-    let permits = mem::replace(permits, RulePermits::nothing());
     let decision = decision.map(|()| permits);
-    *result = Admission::validated(version, resource, caller, ask, decision);
-    Some(false)
+    Some(Admission::validated(version, resource, caller, ask, decision))
 }
 
 /// The decision of all rules.

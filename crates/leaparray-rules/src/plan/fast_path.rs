@@ -1,35 +1,24 @@
 //! The fast path: the decisions of the most frequent rules, by the version that the thread keeps.
 
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use leaparray::Resource;
-use leaparray::flow::{Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, LimiterExt};
+use leaparray::flow::{Ask, Decision, LimiterExt};
 
 use super::version::Version;
 use super::{Admission, Home, Kept, fast_list, kept};
 use crate::caller::Caller;
 use crate::limiter::{FastLimiter, RuleClock, RulePermits, is_admitted};
 
-/// How the fast path ends.
-pub(crate) enum FastPath {
-    /// The request is admitted, without a permit that has to end.
-    Admitted,
-    /// The request is admitted with the permit of a limit in flight.
-    InFlight(ConcurrencyPermit<Arc<ConcurrencyLimiter>>),
-    /// The decision was written.
-    Written,
-}
-
-/// Decides on a request. A decision that [`FastPath`] does not have is written into `result`, which
-/// has nothing to drop.
+/// Decides on a request.
 ///
 /// The version that the thread keeps decides, if it is the newest one of the rules with that
 /// counter. Otherwise, `home` returns their home, where it is loaded.
 //
-// Inlined with the decisions of a rule alone. The most frequent ones are returned, and not written:
-// a decision that was written is moved, of whatever kind it is.
+// Inlined with the decision of a bucket with a number, which is the most frequent one. Its
+// compare-exchange waits for each store before it. So it writes nothing to memory that another path
+// needs: these paths get a copy of the question, and return their decision.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
 pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
@@ -38,77 +27,74 @@ pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
     resource: &Resource<C>,
     caller: &A,
     ask: &Ask<'_>,
-    result: &mut Decision<RulePermits<C>>,
-) -> FastPath {
+) -> Decision<RulePermits<C>> {
     let Some(version) = kept::take_newest(newest) else {
-        ask_newest(home(), resource, caller, ask, result);
-        return FastPath::Written;
+        return ask_newest(home(), resource, caller, *ask);
     };
     let word = resource.rule_place();
-    let mut other = Decision::Admitted(());
-    if let Some(bucket) = version.bucket(word) {
-        let is_admitted = is_admitted(bucket.ask(ask), &mut other);
-        if is_admitted && version.number.has_decided_beside(newest) {
-            kept::keep(version);
-            return FastPath::Admitted;
-        }
-        set(result, other.map(|()| RulePermits::nothing()));
-        conclude(version, word, resource, caller, ask, result);
-        return FastPath::Written;
-    }
-    let Some(limiter) = version.alone(word) else {
-        return written(ask_list(version, word, resource, caller, ask, result));
+    let Some(bucket) = version.bucket(word) else {
+        return ask_other(version, word, resource, caller, *ask);
     };
+    let decision = bucket.ask(ask);
+    if decision.is_admitted() && version.number.has_decided_beside(newest) {
+        kept::keep_alone(version);
+        return Decision::Admitted(RulePermits::nothing());
+    }
+    // In memory of its own: the decision above stays in registers.
+    let mut other = Decision::Admitted(());
+    set(&mut other, decision);
+    conclude(version, word, resource, caller, *ask, other)
+}
+
+/// Sets a decision that has nothing to drop yet.
+#[inline]
+fn set(decision: &mut Decision, value: Decision) {
+    *decision = value;
+}
+
+/// Decides by rules whose limiters are not one bucket with a number.
+#[inline(never)]
+fn ask_other<A: Caller + ?Sized, C: RuleClock>(
+    version: Arc<Version>,
+    word: u64,
+    resource: &Resource<C>,
+    caller: &A,
+    ask: Ask<'_>,
+) -> Decision<RulePermits<C>> {
+    let Some(limiter) = version.alone(word) else {
+        return ask_list(version, word, resource, caller, ask);
+    };
+    let mut other = Decision::Admitted(());
     let is_admitted = match limiter {
-        FastLimiter::Window(limiter) => is_admitted(limiter.ask(ask), &mut other),
-        FastLimiter::Endless(limiter) => limiter.admits(ask, &mut other),
+        FastLimiter::Endless(limiter) => limiter.admits(&ask, &mut other),
+        FastLimiter::Window(limiter) => is_admitted(limiter.ask(&ask), &mut other),
         FastLimiter::InFlight(limiter) => {
-            let decision = limiter.ask(ask);
-            let has_decided = version.number.has_decided_beside(newest);
-            match decision {
+            let decision = limiter.ask(&ask);
+            let has_decided = version.number.has_decided();
+            let decision = match decision {
                 Decision::Admitted(permit) if has_decided => {
-                    kept::keep(version);
-                    return FastPath::InFlight(permit);
+                    kept::keep_alone(version);
+                    return Decision::Admitted(RulePermits::in_flight(permit));
                 }
-                decision => set(result, decision.map(RulePermits::in_flight)),
-            }
-            conclude(version, word, resource, caller, ask, result);
-            return FastPath::Written;
+                decision => decision.map(RulePermits::in_flight),
+            };
+            return conclude_with(version, word, resource, caller, ask, decision);
         }
         // A bucket without a number.
-        FastLimiter::Bucket(_) => {
-            ask_by_plan(version, resource, caller, ask, result);
-            return FastPath::Written;
-        }
+        FastLimiter::Bucket(_) => return ask_by_plan(version, resource, caller, ask),
         FastLimiter::Other(keyed) => {
             let key = keyed.as_ref().and_then(|it| Some((it, caller.key(&it.source)?)));
             let Some((keyed, key)) = key else {
-                ask_by_plan(version, resource, caller, ask, result);
-                return FastPath::Written;
+                return ask_by_plan(version, resource, caller, ask);
             };
-            keyed.limiters.admits(&key, ask, &mut other)
+            keyed.limiters.admits(&key, &ask, &mut other)
         }
     };
-    if is_admitted && version.number.has_decided_beside(newest) {
+    if is_admitted && version.number.has_decided() {
         kept::keep(version);
-        return FastPath::Admitted;
+        return Decision::Admitted(RulePermits::nothing());
     }
-    set(result, other.map(|()| RulePermits::nothing()));
-    conclude(version, word, resource, caller, ask, result);
-    FastPath::Written
-}
-
-/// Returns how the fast path ends if the decision was written, unless the request is admitted
-/// without a permit that has to end.
-#[inline]
-const fn written(is_admitted: bool) -> FastPath {
-    if is_admitted { FastPath::Admitted } else { FastPath::Written }
-}
-
-/// Sets a result that has nothing to drop yet.
-#[inline]
-fn set<T>(result: &mut T, value: T) {
-    mem::forget(mem::replace(result, value));
+    conclude(version, word, resource, caller, ask, other)
 }
 
 /// Decides by the newest version, which the thread does not keep.
@@ -118,30 +104,26 @@ fn ask_newest<A: Caller + ?Sized, C: RuleClock>(
     home: &Home<C>,
     resource: &Resource<C>,
     caller: &A,
-    ask: &Ask<'_>,
-    result: &mut Decision<RulePermits<C>>,
-) {
+    ask: Ask<'_>,
+) -> Decision<RulePermits<C>> {
     let kept = Kept::newest(home);
-    Admission::ask(kept.plan().version(), resource, caller, ask, result);
+    Admission::ask(kept.plan().version(), resource, caller, &ask)
 }
 
-/// Decides by a list of rules. Returns whether the request is admitted without a permit that has to
-/// end.
+/// Decides by a list of rules.
 #[inline(never)]
 fn ask_list<A: Caller + ?Sized, C: RuleClock>(
     version: Arc<Version>,
     word: u64,
     resource: &Resource<C>,
     caller: &A,
-    ask: &Ask<'_>,
-    result: &mut Decision<RulePermits<C>>,
-) -> bool {
-    let Some(is_admitted) = fast_list::ask(&version, word, resource, caller, ask, result) else {
-        ask_by_plan(version, resource, caller, ask, result);
-        return false;
+    ask: Ask<'_>,
+) -> Decision<RulePermits<C>> {
+    let Some(decision) = fast_list::ask(&version, word, resource, caller, &ask) else {
+        return ask_by_plan(version, resource, caller, ask);
     };
     kept::keep(version);
-    is_admitted
+    decision
 }
 
 /// Decides by the plan of a version.
@@ -150,15 +132,14 @@ fn ask_by_plan<A: Caller + ?Sized, C: RuleClock>(
     version: Arc<Version>,
     resource: &Resource<C>,
     caller: &A,
-    ask: &Ask<'_>,
-    result: &mut Decision<RulePermits<C>>,
-) {
-    Admission::ask(&version, resource, caller, ask, result);
+    ask: Ask<'_>,
+) -> Decision<RulePermits<C>> {
+    let decision = Admission::ask(&version, resource, caller, &ask);
     kept::keep(version);
+    decision
 }
 
-/// Replaces a decision by one rule that does not admit the request at once, or beside a change, by
-/// the one that the request gets.
+/// As [`conclude_with`], of a decision whose permit has no end.
 #[cold]
 #[inline(never)]
 fn conclude<A: Caller + ?Sized, C: RuleClock>(
@@ -166,11 +147,27 @@ fn conclude<A: Caller + ?Sized, C: RuleClock>(
     word: u64,
     resource: &Resource<C>,
     caller: &A,
-    ask: &Ask<'_>,
-    result: &mut Decision<RulePermits<C>>,
-) {
+    ask: Ask<'_>,
+    decision: Decision,
+) -> Decision<RulePermits<C>> {
+    let decision = decision.map(|()| RulePermits::nothing());
+    conclude_with(version, word, resource, caller, ask, decision)
+}
+
+/// Replaces a decision by one rule that does not admit the request at once, or beside a change, by
+/// the one that the request gets.
+#[cold]
+#[inline(never)]
+fn conclude_with<A: Caller + ?Sized, C: RuleClock>(
+    version: Arc<Version>,
+    word: u64,
+    resource: &Resource<C>,
+    caller: &A,
+    ask: Ask<'_>,
+    decision: Decision<RulePermits<C>>,
+) -> Decision<RulePermits<C>> {
     let rule = version.rule_alone(word).expect("the word of a rule alone");
-    let decision = mem::replace(result, Decision::Admitted(RulePermits::nothing()));
-    *result = Admission::conclude(&version, rule, resource, caller, ask, decision);
+    let decision = Admission::conclude(&version, rule, resource, caller, &ask, decision);
     kept::keep(version);
+    decision
 }

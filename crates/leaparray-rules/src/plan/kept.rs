@@ -1,6 +1,7 @@
 //! The version that a thread keeps from one decision to the next.
 
 use std::cell::Cell;
+use std::mem;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -41,6 +42,15 @@ pub(super) fn keep(version: Arc<Version>) {
     if let Ok(Some(other)) = LAST.try_with(|last| last.replace(Some(version))) {
         forget(other);
     }
+}
+
+/// As [`keep`], after a decision that has called nothing which decides, too: so the thread keeps no
+/// other version.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
+pub(super) fn keep_alone(version: Arc<Version>) {
+    // An error if the thread ends. There is nothing to drop.
+    mem::forget(LAST.try_with(|last| last.replace(Some(version))));
 }
 
 /// Drops a version that is not the newest one, or that a decision inside of another one has kept.

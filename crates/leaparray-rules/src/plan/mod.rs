@@ -25,11 +25,10 @@ use crate::limiter::{
 use crate::part::Part;
 use crate::rule::Rule;
 pub use admission::Admission;
-pub(crate) use fast_path::FastPath;
 pub(crate) use home::Home;
 pub(crate) use index::{Index, Member};
 pub(crate) use kept::Kept;
-use numbers::Groups;
+use numbers::Numbered;
 pub(crate) use numbers::Numbers;
 use version::Number;
 pub(crate) use version::{PlanRef, Version};
@@ -38,7 +37,7 @@ pub(crate) use version::{PlanRef, Version};
 pub(crate) struct Plan<C: RuleClock> {
     pub(crate) rules: Box<[Active<C>]>,
     pub(crate) index: Arc<Index>,
-    groups: Groups,
+    buckets: Numbered,
     number: Number,
     /// The rules of which this is a version.
     home: Weak<Home<C>>,
@@ -65,23 +64,23 @@ impl<C: RuleClock> Plan<C> {
     pub(crate) fn first(home: &Weak<Home<C>>) -> Self {
         let (number, home) = (Number::first(), Weak::clone(home));
         let index = Arc::new(Index::new(std::iter::empty(), Numbers::default()));
-        Self { rules: Box::default(), index, groups: Box::default(), number, home }
+        Self { rules: Box::default(), index, buckets: Numbered::default(), number, home }
     }
 
     /// Creates the plan after this one.
     pub(crate) fn next(&self, rules: Box<[Active<C>]>) -> Self {
         let mut pairs = self.rules.iter().zip(&rules);
-        let (buckets, groups) = Numbers::of(&rules);
+        let (numbers, buckets) = Numbers::of(&rules);
         let has_same_index = self.rules.len() == rules.len()
             && pairs.all(|(it, next)| index::is_same(&it.rule, &next.rule))
-            && *self.index.buckets() == buckets;
+            && *self.index.buckets() == numbers;
         let index = if has_same_index {
             Arc::clone(&self.index)
         } else {
-            Index::new(rules.iter().map(|it| &*it.rule), buckets).into()
+            Index::new(rules.iter().map(|it| &*it.rule), numbers).into()
         };
         let (number, home) = (self.number.next(), Weak::clone(&self.home));
-        Self { rules, index, groups, number, home }
+        Self { rules, index, buckets, number, home }
     }
 
     /// Returns the newest plan of the same rules; `None` if they were dropped.

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use leaparray::flow::TokenBucket;
 
 use super::index::RuleList;
-use super::numbers::Groups;
+use super::numbers::Numbered;
 use super::word::{Place, Words};
 use super::{Active, Index, Plan};
-use crate::limiter::{BUCKETS, FastLimiter, RuleClock};
+use crate::limiter::{FastLimiter, RuleClock};
 
 /// The number of a version, beside the number of the newest version of the same rules.
 #[derive(Clone)]
@@ -98,8 +98,8 @@ impl Number {
 pub(crate) struct Version {
     pub(crate) number: Number,
     words: Words,
-    /// The groups of the buckets that the words name.
-    groups: Groups,
+    /// The buckets that the words name.
+    buckets: Numbered,
     /// By the places of the rules that a word can have: so the word of another index leads to none.
     limiters: Box<[FastLimiter]>,
     index: Arc<Index>,
@@ -113,16 +113,15 @@ impl Version {
         let rules = plan.rules.iter().take(Words::RULES);
         let limiters = rules.map(Active::fast_limiter);
         let (limiters, index) = (limiters.collect(), Arc::clone(&plan.index));
-        let (words, groups) = (index.words(), mem::take(&mut plan.groups));
-        Self { number, words, groups, limiters, index, plan: Box::new(plan) }
+        let (words, buckets) = (index.words(), mem::take(&mut plan.buckets));
+        Self { number, words, buckets, limiters, index, plan: Box::new(plan) }
     }
 
     /// Returns the bucket of a resource with that word, if it has a rule alone, whose bucket has a
     /// number.
     #[inline(always)]
     pub(super) fn bucket(&self, word: u64) -> Option<&TokenBucket> {
-        let number = usize::try_from(self.words.bucket(word)).ok()?;
-        Some(self.groups.get(number / BUCKETS)?.get(number))
+        self.buckets.get(self.words.bucket(word))
     }
 
     /// Returns the limiter of a resource with that word, if it has a rule alone, whose limiter is

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::keyed_priorities::OfClient;
 use leaparray::flow::shadow::Share;
@@ -179,6 +179,36 @@ impl Caller for Changing<'_> {
     }
 }
 
+/// A request that now and then changes the rules when its caller is asked for a class or a tenant.
+/// So they are changed in the middle of decisions; the changes of another thread may never be.
+pub(crate) struct InTheMiddle<'a, A> {
+    caller: &'a A,
+    asked: Cell<u64>,
+    change: &'a dyn Fn(),
+}
+
+impl<'a, A> InTheMiddle<'a, A> {
+    pub(crate) fn new(caller: &'a A, change: &'a dyn Fn()) -> Self {
+        Self { caller, asked: Cell::new(0), change }
+    }
+}
+
+impl<A: Caller> Caller for InTheMiddle<'_, A> {
+    type Key = A::Key;
+
+    fn key(&self, source: &KeySource) -> Option<A::Key> {
+        self.asked.set(self.asked.get() + 1);
+        if self.asked.get().is_multiple_of(16) {
+            (self.change)();
+        }
+        self.caller.key(source)
+    }
+
+    fn several(&self, source: &KeySource) -> Vec<A::Key> {
+        self.caller.several(source)
+    }
+}
+
 /// The limit of the first version is in use, and so is the share of the second one. The share of
 /// the first one of the limit of the second one is not.
 #[test]
@@ -206,8 +236,9 @@ fn share_of_one_version_and_limit_of_another_admit_no_request() {
     }
 }
 
-/// 1,000 changes of the shares beside four threads, of which three are of a class with two permits
-/// in each version: it never has more in flight, and each permit comes back.
+/// 1,000 changes of the shares beside four threads, and more in the middle of decisions. Three
+/// threads are of a class with two permits in each version: it never has more in flight, and each
+/// permit comes back.
 #[test]
 fn shares_hold_while_they_change() {
     let version = |limit: u64, batch: u64| {
@@ -218,9 +249,14 @@ fn shares_hold_while_they_change() {
     let is_over = AtomicBool::new(false);
     let inside = [(); 2].map(|()| AtomicU64::new(0));
     let (most, most_batch) = (AtomicU64::new(0), AtomicU64::new(0));
-    let enter = |request: &Request| {
+    let changes = AtomicUsize::new(0);
+    let change = || {
+        let change = changes.fetch_add(1, Ordering::Relaxed);
+        rules.apply(&versions[change % versions.len()]);
+    };
+    let enter = |request: &InTheMiddle<'_, Request>| {
         let Ok(entry) = rules.try_enter("a", request) else { return };
-        let places = if request.0 == ["batch"] { &inside[..] } else { &inside[..1] };
+        let places = if request.caller.0 == ["batch"] { &inside[..] } else { &inside[..1] };
         for (place, most) in places.iter().zip([&most, &most_batch]) {
             most.fetch_max(place.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
@@ -233,17 +269,16 @@ fn shares_hold_while_they_change() {
     };
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let (enter, is_over) = (&enter, &is_over);
+            let (enter, is_over, change) = (&enter, &is_over, &change);
             scope.spawn(move || {
                 let request = Request(if thread < 3 { &["batch"] } else { &["web"] });
+                let request = InTheMiddle::new(&request, change);
                 while !is_over.load(Ordering::Relaxed) {
                     enter(&request);
                 }
             });
         }
-        for change in 0..1_000 {
-            rules.apply(&versions[change % 3]);
-        }
+        (0..1_000).for_each(|_| change());
         is_over.store(true, Ordering::Relaxed);
     });
     let (most, most_batch) = (most.into_inner(), most_batch.into_inner());

@@ -1,7 +1,7 @@
 //! Rules whose tenants share a limit fairly.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
 use leaparray::flow::watch::WatchedState;
@@ -11,7 +11,7 @@ use leaparray::{
 };
 use leaparray_rules::{Caller, KeySource, Rule, RuleClock, RuleEntry, RuleSet, Rules};
 
-use crate::priorities::Changing;
+use crate::priorities::{Changing, InTheMiddle};
 
 const NOW: Timestamp = Timestamp::from_secs(3_600);
 const TENANT: &str = "tenant = \"header:x-tenant\"";
@@ -193,8 +193,9 @@ struct Told {
     refused: u64,
 }
 
-/// 1,000 changes of the tenants, of their weights and of the limit beside four threads: never more
-/// in flight than the larger limit, each request is counted once, and each permit comes back.
+/// 1,000 changes of the tenants, of their weights and of the limit beside four threads, and more in
+/// the middle of their decisions: never more in flight than the larger limit, each request is
+/// counted once, and each permit comes back.
 #[test]
 fn shares_of_tenants_hold_while_they_change() {
     let version = |limit: u64, of: &str, weights: &str| {
@@ -212,14 +213,20 @@ fn shares_of_tenants_hold_while_they_change() {
     rules.apply(&versions[0]);
     let a = rules.registry().resource("a").unwrap();
     let (is_over, inside, most) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+    let changes = AtomicUsize::new(0);
+    let change = || {
+        let change = changes.fetch_add(1, Ordering::Relaxed);
+        rules.apply(&versions[change % versions.len()]);
+    };
     let have_asked = Barrier::new(CALLERS.len() + 1);
     let told = std::thread::scope(|scope| {
         // Each through a context of its own, whose node counts its requests.
         let threads = CALLERS.each_ref().map(|caller| {
             let context = a.in_context(&format!("{} {}", caller.user, caller.team)).unwrap();
             let (rules, is_over, inside, most) = (&rules, &is_over, &inside, &most);
-            let have_asked = &have_asked;
+            let (have_asked, change) = (&have_asked, &change);
             scope.spawn(move || {
+                let caller = &InTheMiddle::new(caller, change);
                 let mut told = Told::default();
                 while !is_over.load(Ordering::Relaxed) {
                     if told.asked == 1 {
@@ -242,9 +249,7 @@ fn shares_of_tenants_hold_while_they_change() {
         });
         // Otherwise, the changes may be over before a thread has asked.
         have_asked.wait();
-        for change in 1..=1_000 {
-            rules.apply(&versions[change % versions.len()]);
-        }
+        (0..1_000).for_each(|_| change());
         is_over.store(true, Ordering::Relaxed);
         threads.map(|it| it.join().unwrap())
     });
@@ -283,10 +288,17 @@ fn no_tenant_is_admitted_by_half_of_two_versions() {
     rules.apply(&versions[0]);
     let a = rules.registry().resource("a").unwrap();
     let (is_over, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let changes = AtomicUsize::new(0);
+    let change = || {
+        let change = changes.fetch_add(1, Ordering::Relaxed);
+        rules.apply(&versions[change % 2]);
+    };
     std::thread::scope(|scope| {
         for caller in &CALLERS {
             let (rules, a, is_over, asked) = (&rules, a.clone(), &is_over, &asked);
+            let change = &change;
             scope.spawn(move || {
+                let caller = &InTheMiddle::new(caller, change);
                 while !is_over.load(Ordering::Relaxed) {
                     assert!(rules.ask(&a, caller, &Ask::at(a.clock().now())).is_refused());
                     assert!(rules.limiter(&a, caller).try_acquire().is_refused());
@@ -294,13 +306,16 @@ fn no_tenant_is_admitted_by_half_of_two_versions() {
                 }
             });
         }
-        for change in 1..=1_000 {
-            rules.apply(&versions[change % 2]);
-        }
+        (0..1_000).for_each(|_| change());
         is_over.store(true, Ordering::Relaxed);
     });
     assert!(asked.into_inner() > 0);
     assert_eq!(a.concurrency(), 0);
+    rules.apply(&version("user", [100, 100], 1));
+    for shown in rules.registry().watched() {
+        let WatchedState::Quota(quota) = shown.state else { panic!("a quota") };
+        assert_eq!((quota.limit, quota.remaining), (100, 100), "each has come back");
+    }
 }
 
 #[test]
