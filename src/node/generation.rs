@@ -8,7 +8,7 @@ use super::reserved::{Permits, Reserved};
 use crate::array::{LeapArray, Ledger};
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricEvent, MetricTotals};
-use crate::metric_array::MetricArray;
+use crate::metric_array::SharedArray;
 use crate::sync::RacyOnce;
 use crate::time::{Clock, Span, Timestamp, WindowConfig};
 use crate::window::SlidingWindow;
@@ -18,11 +18,14 @@ use crate::window::SlidingWindow;
 /// A generation is kept as long as its node, because a thread that has stalled in the middle of a
 /// record may still add to the array. If a geometry is set again, its generation is used again. So
 /// a node has one array for each different geometry that it has had.
+//
+// In this order: each request reads the beginning of the long window.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Generation<C> {
-    pub(crate) config: NodeConfig,
-    pub(crate) short: SlidingWindow<C>,
     pub(crate) long: SlidingWindow<C>,
+    pub(crate) short: SlidingWindow<C>,
+    pub(crate) config: NodeConfig,
     /// The reserved permits of each bucket. Created with the first reservation.
     reserved: RacyOnce<LeapArray<Reserved>>,
 }
@@ -43,7 +46,7 @@ impl<C: Clock + Clone> Generation<C> {
 
 impl<C> Generation<C> {
     #[inline]
-    pub(crate) fn array(&self) -> &MetricArray {
+    pub(crate) fn array(&self) -> &SharedArray {
         self.long.array()
     }
 
