@@ -53,17 +53,17 @@ fn cells_of_two_threads(windows: &[SlidingWindow<ManualClock>], rounds: usize) -
 
 /// It uses them in turn, twice. If it gave a cell up, the other thread would adopt it.
 fn a_thread_keeps_the_cells_of_all_windows(first: usize) {
+    // Of two ways, of which a quarter to all are taken.
     const SET: usize = 128 + 16;
     let mut cache = first;
-    for (len, sets) in [(2_048, 1_024), (10_000, 8_192), (100_000, 65_536)] {
+    for len in [2_048, 10_000, 100_000] {
         let windows: Vec<_> = (0..len).map(|_| window()).collect();
         assert_eq!(cells_of_two_threads(&windows, 2), 2 * len, "{len} windows");
         assert!(windows.iter().all(|window| window.now().sum(MetricEvent::Pass) == 3));
         // Two caches: of this thread, and of the other one.
         let bytes = CellMemory::current().cache_bytes;
-        let expected = 2 * (first + (sets - 512) * SET);
-        assert!(bytes.abs_diff(expected) * 50 < expected, "{bytes} bytes for {len} windows");
-        assert!(bytes > cache);
+        let expected = len * SET..2 * (first + 2 * len * SET);
+        assert!(expected.contains(&bytes) && bytes > cache, "{bytes} bytes for {len} windows");
         cache = bytes;
         drop(windows);
         assert_eq!(CellMemory::current().in_use, 0);
@@ -90,7 +90,9 @@ fn a_thread_with_more_recorders_than_it_may_keep_gives_some_up() {
 fn a_thread_that_makes_and_drops_windows_keeps_its_cache() {
     for _ in 0..300 {
         let windows: Vec<_> = (0..1_000).map(|_| window()).collect();
-        windows.iter().for_each(|window| window.add(MetricEvent::Pass, 1));
+        for window in &windows {
+            window.add(MetricEvent::Pass, 1);
+        }
     }
     assert_eq!(CellMemory::current().in_use, 0);
 }

@@ -11,7 +11,7 @@ use crate::metric::{MetricEvent, MetricTotals};
 use crate::metric_array::SharedArray;
 use crate::sync::RacyOnce;
 use crate::time::{Clock, Span, Timestamp, WindowConfig};
-use crate::window::SlidingWindow;
+use crate::window::{Frame, Framed, SlidingWindow};
 
 /// A geometry of a node, with the array of that geometry.
 ///
@@ -24,7 +24,8 @@ use crate::window::SlidingWindow;
 #[repr(C)]
 pub(crate) struct Generation<C> {
     pub(crate) long: SlidingWindow<C>,
-    pub(crate) short: SlidingWindow<C>,
+    /// The geometry of reads of the short window.
+    short: Frame,
     pub(crate) config: NodeConfig,
     /// The reserved permits of each bucket. Created with the first reservation.
     reserved: RacyOnce<LeapArray<Reserved>>,
@@ -34,7 +35,7 @@ impl<C: Clock + Clone> Generation<C> {
     /// Creates a generation of a node that was made at `made`.
     pub(crate) fn new(config: NodeConfig, clock: C, made: Timestamp) -> Self {
         let long = SlidingWindow::made_at(*config.long(), config.histogram(), clock, made);
-        let short = long.view(*config.short()).expect("checked when the config was made");
+        let short = long.frame_of(*config.short()).expect("checked when the config was made");
         Self { config, short, long, reserved: RacyOnce::new() }
     }
 
@@ -48,6 +49,11 @@ impl<C> Generation<C> {
     #[inline]
     pub(crate) fn array(&self) -> &SharedArray {
         self.long.array()
+    }
+
+    /// Returns the geometry of the short window.
+    pub(crate) fn short(&self) -> Framed<'_> {
+        Framed::new(self.array().config(), &self.short)
     }
 
     #[inline]

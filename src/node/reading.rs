@@ -58,7 +58,7 @@ impl<'a, C: Clock + Clone> NodeReading<'a, C> {
     #[inline]
     #[must_use]
     pub fn short(&self) -> WindowReading<'a> {
-        self.window(self.generation.short.framed())
+        self.window(self.generation.short())
     }
 
     /// Returns the reading of the long window, by default the last minute.

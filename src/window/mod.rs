@@ -162,7 +162,7 @@ impl<C: Clock> SlidingWindow<C> {
     where
         C: Clone,
     {
-        let frame = self.frame.view(self.array.config(), config)?;
+        let frame = self.frame_of(config)?;
         Ok(Self { array: self.array.clone(), frame, clock: self.clock.clone() })
     }
 
@@ -266,6 +266,11 @@ impl<C> SlidingWindow<C> {
     #[inline]
     pub(crate) const fn array(&self) -> &SharedArray {
         &self.array
+    }
+
+    /// Returns the geometry of reads of a [view](Self::view).
+    pub(crate) fn frame_of(&self, config: WindowConfig) -> Result<Frame, ViewError> {
+        self.frame.view(self.array.config(), config)
     }
 
     /// Returns the geometries of the array and of reads.

@@ -265,7 +265,7 @@ impl ThreadCache {
     /// Returns the way with the entry of a window.
     #[inline]
     fn find(self, window: u64) -> Option<Way<'static>> {
-        self.pages.find(window)
+        self.pages.find(self.directory, window)
     }
 }
 

@@ -1,5 +1,8 @@
 //! The pages of a thread's cache: its sets by the numbers of windows, as many as the thread needs.
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 use std::fmt;
 
 use super::cache_set::{MovedEntry, Set, WAYS, WINDOW_STRIDE, Way};
@@ -31,9 +34,9 @@ pub(super) static NO_PAGES: Pages = Pages::new();
 /// Windows are numbered in the order in which they are made. The number of a window consists of the
 /// number of its set, which a record uses as it is, and the number of a page. A directory has the
 /// page of each of the 256 numbers of pages. At first, all of them are one page. If a window finds
-/// no way in its set while half of the ways are taken, the number of pages doubles, and the
-/// directory has them in turn. So a look-up is the same few instructions, and one set, whether the
-/// thread uses ten windows or a hundred thousand.
+/// no way in its set while there are half as many entries as ways, the number of pages doubles, and
+/// the directory has them in turn. So a look-up is the same few instructions, and one set, whether
+/// the thread uses ten windows or a hundred thousand.
 ///
 /// A window whose set is full while most of the ways are free has its entry in [`FurtherSets`].
 ///
@@ -45,10 +48,10 @@ pub(super) static NO_PAGES: Pages = Pages::new();
 /// windows are made and dropped all the time or all pages are in use.
 #[derive(Debug)]
 pub(super) struct Pages {
-    pages: [OnceLock<Box<StatedPage>>; MAX_PAGES],
+    made: [OnceLock<Box<StatedPage>>; MAX_PAGES],
     /// The number of pages in use, a power of two. The others are those of an earlier thread.
     len: PrivateU64,
-    /// The number of ways of the pages that were taken since the entries were last moved.
+    /// The number of ways that were taken since the entries were last moved, also in further sets.
     taken: PrivateU64,
     /// The number of insertions since then.
     insertions: PrivateU64,
@@ -70,7 +73,7 @@ impl Pages {
     /// Creates a cache without memory.
     pub(super) const fn new() -> Self {
         Self {
-            pages: [const { OnceLock::new() }; MAX_PAGES],
+            made: [const { OnceLock::new() }; MAX_PAGES],
             len: PrivateU64::new(1),
             taken: PrivateU64::new(0),
             insertions: PrivateU64::new(0),
@@ -87,15 +90,21 @@ impl Pages {
 
     /// Returns the number of bytes of the pages and of the further sets.
     pub(super) fn bytes(&self) -> usize {
-        let pages = self.pages.iter().filter(|page| page.get().is_some()).count();
+        let pages = self.made.iter().filter(|page| page.get().is_some()).count();
         pages * (size_of::<Page>() + size_of::<StatedPage>()) + self.further.bytes()
     }
 
     /// Returns the way with the entry of a window.
     #[inline]
-    pub(super) fn find(&'static self, window: u64) -> Option<Way<'static>> {
-        let (page, set) = (self.pages[self.page_of(window)].get()?, set_of(window));
-        let [first, second] = &page.sets[set].entries;
+    pub(super) fn find(
+        &'static self,
+        directory: &'static Directory,
+        window: u64,
+    ) -> Option<Way<'static>> {
+        let set = set_of(window);
+        // By the directory, as a record has done a moment ago.
+        let found = &directory[page_of(window) as usize].load()[set];
+        let [first, second] = &found.entries;
         let way = if first.is_of(window) {
             0
         } else if second.is_of(window) {
@@ -103,7 +112,8 @@ impl Pages {
         } else {
             return self.further.find(window);
         };
-        Some(Way::at(&page.sets[set], &page.states[set], way))
+        let page = self.made[self.page_of(window)].get()?;
+        Some(Way::at(found, &page.states[set], way))
     }
 
     /// Takes a way for a window that has none. If there is none, the thread abandons a cell.
@@ -145,8 +155,7 @@ impl Pages {
     /// Returns a way of the window's set that is free, as taken.
     fn free_way(&'static self, window: u64, has_recorder: bool) -> Option<Way<'static>> {
         let way = self.ways_of(window)?.into_iter().find(|way| way.is_free())?;
-        self.taken.set(self.taken.get() + u64::from(way.is_empty()));
-        self.note_recorder(way, has_recorder);
+        self.note_taken(way, has_recorder);
         Some(way)
     }
 
@@ -154,7 +163,7 @@ impl Pages {
     fn free_way_of_all(&'static self, window: u64, has_recorder: bool) -> Option<Way<'static>> {
         self.free_way(window, has_recorder).or_else(|| {
             let way = self.further.take(window)?;
-            self.note_recorder(way, has_recorder);
+            self.note_taken(way, has_recorder);
             Some(way)
         })
     }
@@ -188,6 +197,11 @@ impl Pages {
             self.note_recorder(way, false);
             way.abandon();
         }
+    }
+
+    fn note_taken(&self, way: Way<'_>, has_recorder: bool) {
+        self.taken.set(self.taken.get() + u64::from(way.is_empty()));
+        self.note_recorder(way, has_recorder);
     }
 
     /// Notes that the entry of the way gives way to another one.
@@ -249,7 +263,7 @@ impl Pages {
 
     /// Returns the page with that index, and makes it if there is none.
     fn page(&self, page: usize) -> &StatedPage {
-        self.pages[page].get_or_init(StatedPage::new)
+        self.made[page].get_or_init(StatedPage::new)
     }
 
     /// Returns the index of the page of a window.
@@ -261,7 +275,7 @@ impl Pages {
     /// Returns the ways of a window in the pages; `None` for a thread without a cache.
     #[inline]
     fn ways_of(&'static self, window: u64) -> Option<[Way<'static>; WAYS]> {
-        let page = self.pages[self.page_of(window)].get()?;
+        let page = self.made[self.page_of(window)].get()?;
         let set = set_of(window);
         Some(Way::all(&page.sets[set], &page.states[set]))
     }
@@ -295,15 +309,14 @@ pub(super) fn leak_array<T: fmt::Debug, const N: usize>(new: impl Fn() -> T) -> 
 /// Returns the id of the window that is made as that one, counted from 1. No two windows have the
 /// same.
 ///
-/// Of windows that are made one after the other, each block of as many as a page has sets fills the
-/// sets of one page. The order in which it does is another one in each block. So windows at equal
-/// distances fill all sets as well, as if one thread uses every 64th window, and another thread the
-/// next ones.
+/// Windows that are made one after the other fill the sets of one page after the other. In each
+/// block of 4,096 windows, they do so in another order. So windows at equal distances fill all sets
+/// as well, as if one thread uses every 64th window, and another thread the next ones.
 pub(super) const fn id_of(number: u64) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     const SETS: u64 = THREAD_CACHE_SETS as u64;
     // In models, few windows fill a set.
-    let order = if cfg!(loom) { 0 } else { (number / SETS).wrapping_mul(FACTOR) };
+    let order = if cfg!(loom) { 0 } else { (number / (8 * SETS)).wrapping_mul(FACTOR) };
     (number ^ (order >> (u64::BITS - SETS.ilog2()))) * WINDOW_STRIDE
 }
 
@@ -316,126 +329,5 @@ pub(super) const fn set_of(window: u64) -> usize {
 /// Returns the number of a window's page.
 #[inline]
 pub(super) const fn page_of(window: u64) -> u8 {
-    (window / WINDOW_STRIDE / THREAD_CACHE_SETS as u64) as u8
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::metric_array::cells::slab::slab;
-    use crate::metric_array::cells::thread_cell::{CellState, ThreadCell};
-
-    /// The cache of one thread, and the cells that it was given.
-    struct Cache {
-        pages: &'static Pages,
-        directory: &'static Directory,
-        cells: Vec<(u64, &'static ThreadCell, CellState)>,
-    }
-
-    impl Cache {
-        fn new() -> Self {
-            let pages: &'static Pages = Box::leak(Box::new(Pages::new()));
-            let first = pages.first();
-            let directory = leak_array(|| AtomicCell::new(first));
-            Self { pages, directory, cells: Vec::new() }
-        }
-
-        fn insert(&mut self, window: u64) {
-            let cell = slab().take().unwrap();
-            let state = cell.claim();
-            let way = self.pages.take(self.directory, window, false);
-            way.cold.place.set(cell.index());
-            way.set(window, window, Some(cell), None, state);
-            self.cells.push((window, cell, state));
-        }
-
-        /// Returns the number of windows that a record finds in the pages.
-        fn in_pages(&self) -> usize {
-            let is_found = |window| {
-                let page = self.directory[page_of(window) as usize].load();
-                let mut entries = page[set_of(window)].entries.iter();
-                entries.any(|entry| entry.window.get() == window && entry.start.get() == window)
-            };
-            self.cells.iter().filter(|(window, ..)| is_found(*window)).count()
-        }
-
-        /// Checks that each cell has its own entry, or was abandoned and has none. Returns the
-        /// number of abandoned cells.
-        fn abandoned(&self) -> usize {
-            let is_abandoned = |(window, cell, state): &(u64, &ThreadCell, CellState)| {
-                let found = self.pages.find(*window);
-                let is_abandoned = cell.state().is_abandoned();
-                assert_eq!(found.is_none(), is_abandoned, "{window}");
-                if let Some(way) = found {
-                    assert_eq!((way.cold.place.get(), way.state.get()), (cell.index(), state.0));
-                    assert!(std::ptr::eq(way.entry.cell.get(), *cell));
-                }
-                is_abandoned
-            };
-            self.cells.iter().filter(|cell| is_abandoned(cell)).count()
-        }
-    }
-
-    fn cache_of(numbers: impl IntoIterator<Item = u64>) -> Cache {
-        let mut cache = Cache::new();
-        numbers.into_iter().for_each(|number| cache.insert(id_of(number)));
-        cache
-    }
-
-    #[test]
-    fn windows_that_are_made_in_turn_are_all_in_pages() {
-        for (windows, pages) in [(500, 1), (1_500, 2), (10_000, 16), (40_000, 64)] {
-            let cache = cache_of(300..300 + windows);
-            assert_eq!((cache.in_pages() as u64, cache.abandoned()), (windows, 0));
-            assert_eq!(cache.pages.pages_in_use(), pages, "{windows}");
-        }
-    }
-
-    /// A thread may record in one of several windows that are made together, or in those of every
-    /// 64th tenant.
-    #[test]
-    fn windows_at_equal_distances_are_all_kept() {
-        for distance in [2, 3, 4, 7, 8, 64, 100, 512] {
-            let cache = cache_of((1..=10_000).map(|number| number * distance));
-            assert_eq!(cache.abandoned(), 0, "{distance}");
-            assert!(cache.in_pages() >= 9_000, "{} at {distance}", cache.in_pages());
-            assert!(cache.pages.pages_in_use() <= 32, "{distance}");
-        }
-    }
-
-    /// All of these windows have one set, of as many pages as there may be. Most have their entries
-    /// in the further sets. Each of the others takes the way of an earlier one.
-    #[test]
-    fn window_without_a_free_way_takes_that_of_an_abandoned_cell() {
-        const WINDOWS: u64 = 30_000;
-        let mut cache = Cache::new();
-        let distance = 256 * THREAD_CACHE_SETS as u64 * WINDOW_STRIDE;
-        (1..=WINDOWS).for_each(|window| cache.insert(window * distance));
-        let kept = WINDOWS as usize - cache.abandoned();
-        assert!((18_000..=20_482).contains(&kept), "{kept}");
-        assert_eq!((cache.in_pages(), cache.pages.pages_in_use()), (2, 1));
-    }
-
-    #[test]
-    fn thread_that_ends_abandons_all_cells_and_leaves_one_page() {
-        let cache = cache_of(1..=3_000);
-        assert_eq!(cache.pages.pages_in_use(), 4);
-        let bytes = cache.pages.bytes();
-        cache.pages.abandon(cache.directory);
-        assert_eq!((cache.abandoned(), cache.in_pages()), (3_000, 0));
-        assert_eq!((cache.pages.pages_in_use(), cache.pages.bytes()), (1, bytes));
-        assert!(cache.directory.iter().all(|page| std::ptr::eq(page.load(), cache.pages.first())));
-    }
-
-    /// Each round drops its windows. The cells of a dropped window have another state.
-    #[test]
-    fn ways_of_dropped_windows_are_taken_again() {
-        let mut cache = Cache::new();
-        for round in 0..100 {
-            (1..=600).for_each(|number| cache.insert(id_of(round * 600 + number)));
-            assert_eq!(cache.abandoned(), 0);
-            cache.cells.drain(..).for_each(|(_, cell, _)| cell.disown());
-        }
-        assert_eq!(cache.pages.pages_in_use(), 2);
-    }
+    (window / WINDOW_STRIDE / THREAD_CACHE_SETS as u64).to_le_bytes()[0]
 }
