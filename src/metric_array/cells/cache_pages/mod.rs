@@ -43,7 +43,7 @@ pub(super) static NO_PAGES: Pages = Pages::new();
 /// # Moves
 ///
 /// To double the pages, and to give back the ways of dropped windows, the thread moves all entries.
-/// That takes some tens of nanoseconds for each. It is due only after a number of insertions that
+/// That takes about 0.1 µs for each. It is due only after a number of insertions that
 /// is a quarter of that of all ways, so it adds a bounded time to an insertion on average, also if
 /// windows are made and dropped all the time or all pages are in use.
 #[derive(Debug)]

@@ -113,5 +113,5 @@ fn ways_of_dropped_windows_are_taken_again() {
         assert_eq!(cache.abandoned(), 0);
         cache.cells.drain(..).for_each(|(_, cell, _)| cell.disown());
     }
-    assert_eq!(cache.pages.pages_in_use(), 2);
+    assert!(cache.pages.pages_in_use() <= 2, "twice as many ways as windows at most");
 }
