@@ -9,7 +9,8 @@ use std::time::Duration;
 use leaparray::flow::Reason;
 use leaparray::node::{CellMemory, ResponseClass};
 use leaparray::{
-    ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp, WindowConfig,
+    HistogramConfig, ManualClock, MetricEvent, NodeConfig, ResourceNode, SlidingWindow, Timestamp,
+    WindowConfig,
 };
 
 fn window() -> SlidingWindow<ManualClock> {
@@ -39,6 +40,63 @@ fn a_thread_that_ends_gives_up_all_cells() {
     assert_eq!(CellMemory::current().in_use, windows.len() + 1, "each cell was adopted");
 }
 
+/// While a thread that has recorded in all of them owns its cells, so that nothing is to be
+/// adopted, another one takes a cell of each window.
+fn cells_of_two_threads(windows: &[SlidingWindow<ManualClock>], rounds: usize) -> usize {
+    let record_in_all = || windows.iter().for_each(|window| window.add(MetricEvent::Pass, 1));
+    (0..rounds).for_each(|_| record_in_all());
+    let before = CellMemory::current().in_use;
+    assert_eq!(before, windows.len(), "a cell for each window");
+    thread::scope(|scope| scope.spawn(record_in_all).join().unwrap());
+    CellMemory::current().in_use
+}
+
+/// It uses them in turn, twice. If it gave a cell up, the other thread would adopt it.
+fn a_thread_keeps_the_cells_of_all_windows(first: usize) {
+    // Of two ways, of which a quarter to all are taken.
+    const SET: usize = 128 + 16;
+    let mut cache = first;
+    for len in [2_048, 10_000, 100_000] {
+        let windows: Vec<_> = (0..len).map(|_| window()).collect();
+        assert_eq!(cells_of_two_threads(&windows, 2), 2 * len, "{len} windows");
+        assert!(windows.iter().all(|window| window.now().sum(MetricEvent::Pass) == 3));
+        // Two caches: of this thread, and of the other one.
+        let bytes = CellMemory::current().cache_bytes;
+        let expected = len * SET..2 * (first + 2 * len * SET);
+        assert!(expected.contains(&bytes) && bytes > cache, "{bytes} bytes for {len} windows");
+        cache = bytes;
+        drop(windows);
+        assert_eq!(CellMemory::current().in_use, 0);
+    }
+}
+
+/// As it records in more windows with histograms than it may keep, it gives up one cell with each,
+/// and loses no count.
+fn a_thread_with_more_recorders_than_it_may_keep_gives_some_up() {
+    const KEPT: usize = 16_384;
+    let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
+    let clock = ManualClock::new(Timestamp::from_secs(10));
+    let window =
+        |_| SlidingWindow::with_histogram(config, HistogramConfig::default(), clock.clone());
+    let windows: Vec<_> = (0..KEPT + 1_000).map(window).collect();
+    let cells = cells_of_two_threads(&windows, 2);
+    assert_eq!(cells, windows.len() + KEPT, "the other thread adopts what this one gave up");
+    assert!(windows.iter().all(|window| window.now().sum(MetricEvent::Pass) == 3));
+    drop(windows);
+    assert_eq!(CellMemory::current().in_use, 0);
+}
+
+/// The entries of dropped windows are removed before the cache grows.
+fn a_thread_that_makes_and_drops_windows_keeps_its_cache() {
+    for _ in 0..300 {
+        let windows: Vec<_> = (0..1_000).map(|_| window()).collect();
+        for window in &windows {
+            window.add(MetricEvent::Pass, 1);
+        }
+    }
+    assert_eq!(CellMemory::current().in_use, 0);
+}
+
 #[test]
 fn window_has_one_cell_for_each_thread_until_it_is_dropped() {
     let in_use = || CellMemory::current().in_use;
@@ -47,33 +105,12 @@ fn window_has_one_cell_for_each_thread_until_it_is_dropped() {
         window().add(MetricEvent::Pass, 1);
         CellMemory::current().cache_bytes
     };
-    assert!((72..74).contains(&(cache / 1_024)), "{cache} bytes");
-    // More than the places of a thread cache, which are 1,024, and 4,096 and 16,384 further ones.
-    let windows: Vec<_> = (0..30_000).map(|_| window()).collect();
-    for round in 1..=3 {
-        for window in &windows {
-            window.add(MetricEvent::Pass, 1);
-        }
-        assert_eq!(in_use(), windows.len(), "round {round}: evicted cells were adopted again");
-    }
-    let further = CellMemory::current().cache_bytes - cache;
-    assert!((1_440..1_448).contains(&(further / 1_024)), "{further} bytes");
-    for round in 1..=3 {
-        thread::scope(|scope| {
-            let recorder = scope.spawn(|| {
-                for window in &windows {
-                    window.add(MetricEvent::Pass, 1);
-                }
-            });
-            recorder.join().unwrap();
-        });
-        let bytes = CellMemory::current().cache_bytes;
-        assert_eq!(bytes, 2 * (cache + further), "{round}: the last thread's cache was recycled");
-        // The first thread keeps the cells in its cache; all others are adopted by the next thread.
-        assert!(in_use() <= windows.len() + 21_504, "round {round}: {}", in_use());
-    }
-    drop(windows);
-    assert_eq!(in_use(), 0);
+    assert!((76..78).contains(&(cache / 1_024)), "{cache} bytes");
+    a_thread_keeps_the_cells_of_all_windows(cache);
+    a_thread_with_more_recorders_than_it_may_keep_gives_some_up();
+    let cache = CellMemory::current().cache_bytes;
+    a_thread_that_makes_and_drops_windows_keeps_its_cache();
+    assert_eq!(CellMemory::current().cache_bytes, cache);
     a_thread_that_ends_gives_up_all_cells();
     assert_eq!(in_use(), 0);
     // The places of dropped windows are used again: no cell of a new window is given up.

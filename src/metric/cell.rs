@@ -6,7 +6,7 @@ use super::counter::{CEILING, Counter, Maximum, Minimum};
 use super::counts::Counts;
 use super::event::MetricEvent;
 use super::totals::MetricTotals;
-use crate::sync::Ordering;
+use crate::sync::{Ordering, const_unless_loom};
 
 /// One counter for each event, the extremes of the response time, and the highest concurrency.
 ///
@@ -32,20 +32,31 @@ pub(crate) struct MetricCell {
 
 impl Default for MetricCell {
     fn default() -> Self {
-        Self {
-            events: std::array::from_fn(|event| match event {
-                0 => Counter::new(),
-                _ => Counter::new_unmodelled(),
-            }),
-            rt_count: Counter::new_unmodelled(),
-            min_rt: Minimum::new(),
-            max_rt: Maximum::new(),
-            max_concurrency: Maximum::new(),
-        }
+        Self::new()
     }
 }
 
 impl MetricCell {
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self {
+                events: [
+                    Counter::new(),
+                    Counter::new_unmodelled(),
+                    Counter::new_unmodelled(),
+                    Counter::new_unmodelled(),
+                    Counter::new_unmodelled(),
+                    Counter::new_unmodelled(),
+                    Counter::new_unmodelled()
+                ],
+                rt_count: Counter::new_unmodelled(),
+                min_rt: Minimum::new(),
+                max_rt: Maximum::new(),
+                max_concurrency: Maximum::new(),
+            }
+        }
+    }
+
     /// Resets all numbers, while no thread writes. Relaxed: the wrap or the thread cell that
     /// contains the counters orders these stores before later writers, and lets readers of the
     /// previous use discard them.

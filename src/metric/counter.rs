@@ -5,7 +5,7 @@
 //! both.
 
 use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicI64, Ordering, unmodelled_word};
+use crate::sync::{AtomicI64, Ordering, const_unless_loom, unmodelled_word};
 
 /// The maximum of every number: 2⁶², some 4.6 · 10¹⁸, or 146 years in nanoseconds.
 pub(crate) const CEILING: u64 = 1 << 62;
@@ -19,13 +19,17 @@ impl Counter {
     /// corrected the counter, it is less than 2⁶² above the ceiling, and so below `i64::MAX`.
     const STEP: u64 = 1 << 47;
 
-    pub(crate) fn new() -> Self {
-        Self(AtomicI64::new(0))
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self(AtomicI64::new(0))
+        }
     }
 
-    /// Creates a further counter of a cell, which loom models only if a model asks for it.
-    pub(crate) fn new_unmodelled() -> Self {
-        Self(unmodelled_word(0))
+    const_unless_loom! {
+        /// Creates a further counter of a cell, which loom models only if a model asks for it.
+        pub(crate) fn new_unmodelled() -> Self {
+            Self(unmodelled_word(0))
+        }
     }
 
     /// Adds `count`, at most up to the ceiling, as the only thread that writes.
@@ -104,8 +108,10 @@ pub(crate) struct Minimum(AtomicI64);
 impl Minimum {
     const NONE: i64 = i64::MAX;
 
-    pub(crate) fn new() -> Self {
-        Self(unmodelled_word(Self::NONE))
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self(unmodelled_word(Self::NONE))
+        }
     }
 
     #[inline]
@@ -149,8 +155,10 @@ pub(crate) struct Maximum(AtomicI64);
 impl Maximum {
     const NONE: i64 = -1;
 
-    pub(crate) fn new() -> Self {
-        Self(unmodelled_word(Self::NONE))
+    const_unless_loom! {
+        pub(crate) fn new() -> Self {
+            Self(unmodelled_word(Self::NONE))
+        }
     }
 
     #[inline]

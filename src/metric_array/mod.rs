@@ -28,6 +28,7 @@ mod latency;
 pub mod parts;
 mod read;
 mod recorders;
+mod shared;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -36,6 +37,7 @@ pub(crate) use cells::origin::Origin;
 pub(crate) use cells::thread_cache::OwnedCell;
 pub(crate) use gauge::Gauge;
 pub(crate) use latency::Bin;
+pub(crate) use shared::SharedArray;
 
 use std::fmt;
 
@@ -57,10 +59,6 @@ use recorders::{bins_of, recorder_of};
 /// two if there is a histogram, by the thread that is first in a new bucket.
 const RETIRED_PER_SWEEP: usize = 4;
 
-/// The number of times in each bucket that a thread adds up the gauge by time, if it enters
-/// requests all the time.
-const LOOKS_PER_BUCKET: u64 = 1_024;
-
 /// How a thread proceeds when it begins to record in a bucket.
 struct Arrival {
     /// Whether the bucket is gone: then its counts are late.
@@ -76,9 +74,6 @@ pub(crate) struct MetricArray {
     /// never 0.
     id: u64,
     config: WindowConfig,
-    /// A thread that enters a request adds up the gauge if its last look was this long ago or
-    /// longer, in nanoseconds.
-    look_after: u64,
     /// The number of the newest bucket that a thread has recorded in, plus 1; 0 if there is none.
     newest: AtomicU64,
     /// The resolution of the histogram, if the array has one.
@@ -95,7 +90,6 @@ impl MetricArray {
             id: thread_cache::new_window_id(),
             config,
             histogram,
-            look_after: config.bucket_nanos() / LOOKS_PER_BUCKET,
             newest: AtomicU64::new(0),
             cells: CellTable::new(),
             history: RacyOnce::new(),
@@ -112,30 +106,6 @@ impl MetricArray {
         self.histogram
     }
 
-    #[inline]
-    pub(crate) const fn look_after(&self) -> u64 {
-        self.look_after
-    }
-
-    /// Calls `op` with a cell that counts for the bucket of `now` and that only the calling thread
-    /// writes.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "out of line, each add asks which event it is")]
-    pub(crate) fn record<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
-        match self.own_cell(now) {
-            Some(cell) => op(cell, cell.origin()),
-            None => self.record_slowly(now, op),
-        }
-    }
-
-    /// Returns the calling thread's cell, if it is bound to the bucket of `now`. If there is none,
-    /// the caller records by [`record_slowly`](Self::record_slowly).
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "part of every record")]
-    pub(crate) fn own_cell(&self, now: Timestamp) -> Option<OwnedCell<'static>> {
-        thread_cache::get(self.id, self.config.bucket_nanos(), now)
-    }
-
     /// Notes that a request that entered in another cell ends on the calling thread.
     #[cold]
     #[inline(never)]
@@ -144,7 +114,7 @@ impl MetricArray {
         origin.note_end_elsewhere();
     }
 
-    /// Does what [`record`](Self::record) does, if the thread's cell is not bound to the bucket of
+    /// Does what [`SharedArray::record`] does, if the thread's cell is not bound to the bucket of
     /// `now`.
     #[cold]
     #[inline(never)]

@@ -12,42 +12,7 @@ use crate::sync::stall::{self, Point};
 use crate::time::Timestamp;
 
 impl MetricArray {
-    /// Calls `op` as [`record`](Self::record) does, with the bin of the response time `nanos`.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `record`")]
-    pub(crate) fn record_rt<R>(
-        &self,
-        now: Timestamp,
-        nanos: u64,
-        op: impl Fn(OwnedCell<'_>, Origin, Bin) -> R,
-    ) -> R {
-        match self.own_cell_and_recorder(now) {
-            // Two calls, so that a window without a histogram does not ask twice whether it has
-            // one.
-            Some((cell, None)) => return op(cell, cell.origin(), Bin::NONE),
-            Some((cell, Some(recorder))) => {
-                // Found before anything is counted: a record is not repeated halfway.
-                if let Some(bin) = recorder.bin(nanos) {
-                    return op(cell, cell.origin(), bin);
-                }
-            }
-            None => {}
-        }
-        self.record_rt_slowly(now, nanos, op)
-    }
-
-    /// Returns what [`own_cell`](Self::own_cell) returns, and the recorder of the cell, if the
-    /// array has a histogram.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "part of every record of a response time")]
-    pub(crate) fn own_cell_and_recorder(
-        &self,
-        now: Timestamp,
-    ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
-        thread_cache::get_with_recorder(self.id, self.config.bucket_nanos(), now)
-    }
-
-    /// Does what [`record_rt`](Self::record_rt) does, if the thread's cell is not bound to the
+    /// Does what [`SharedArray::record_rt`] does, if the thread's cell is not bound to the
     /// bucket of `now`, or the bin has not been counted in since then.
     #[cold]
     #[inline(never)]

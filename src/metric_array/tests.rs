@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::*;
 use crate::metric::MetricEvent;
 
-fn add(array: &MetricArray, number: u64) {
+fn add(array: &SharedArray, number: u64) {
     array.record(array.config().start_of(number), |cell, _| {
         cell.writer().add(MetricEvent::Pass, 1);
     });
 }
 
-fn unretired_cells(array: &MetricArray) -> u32 {
+fn unretired_cells(array: &SharedArray) -> u32 {
     let mut left = 0;
     array.cells.for_each_cell(|cell| left += u32::from(cell.state().is_unretired()));
     left
@@ -20,7 +20,7 @@ fn unretired_cells(array: &MetricArray) -> u32 {
 #[test]
 fn each_sweep_retires_four_cells_of_ended_threads() {
     let config = WindowConfig::new(2, Duration::from_secs(1)).unwrap();
-    let array = Arc::new(MetricArray::new(config, None));
+    let array = Arc::new(SharedArray::new(config, None));
     // All at once: a thread that begins later would adopt the cell of a thread that has ended.
     let all = Arc::new(Barrier::new(9));
     let work = || {

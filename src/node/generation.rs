@@ -8,21 +8,25 @@ use super::reserved::{Permits, Reserved};
 use crate::array::{LeapArray, Ledger};
 use crate::histogram::LatencyHistogram;
 use crate::metric::{MetricEvent, MetricTotals};
-use crate::metric_array::MetricArray;
+use crate::metric_array::SharedArray;
 use crate::sync::RacyOnce;
 use crate::time::{Clock, Span, Timestamp, WindowConfig};
-use crate::window::SlidingWindow;
+use crate::window::{Frame, Framed, SlidingWindow};
 
 /// A geometry of a node, with the array of that geometry.
 ///
 /// A generation is kept as long as its node, because a thread that has stalled in the middle of a
 /// record may still add to the array. If a geometry is set again, its generation is used again. So
 /// a node has one array for each different geometry that it has had.
+//
+// In this order: each request reads the beginning of the long window.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Generation<C> {
-    pub(crate) config: NodeConfig,
-    pub(crate) short: SlidingWindow<C>,
     pub(crate) long: SlidingWindow<C>,
+    /// The geometry of reads of the short window.
+    short: Frame,
+    pub(crate) config: NodeConfig,
     /// The reserved permits of each bucket. Created with the first reservation.
     reserved: RacyOnce<LeapArray<Reserved>>,
 }
@@ -31,7 +35,7 @@ impl<C: Clock + Clone> Generation<C> {
     /// Creates a generation of a node that was made at `made`.
     pub(crate) fn new(config: NodeConfig, clock: C, made: Timestamp) -> Self {
         let long = SlidingWindow::made_at(*config.long(), config.histogram(), clock, made);
-        let short = long.view(*config.short()).expect("checked when the config was made");
+        let short = long.frame_of(*config.short()).expect("checked when the config was made");
         Self { config, short, long, reserved: RacyOnce::new() }
     }
 
@@ -43,8 +47,13 @@ impl<C: Clock + Clone> Generation<C> {
 
 impl<C> Generation<C> {
     #[inline]
-    pub(crate) fn array(&self) -> &MetricArray {
+    pub(crate) fn array(&self) -> &SharedArray {
         self.long.array()
+    }
+
+    /// Returns the geometry of the short window.
+    pub(crate) fn short(&self) -> Framed<'_> {
+        Framed::new(self.array().config(), &self.short)
     }
 
     #[inline]

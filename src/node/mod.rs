@@ -41,7 +41,7 @@ use std::{fmt, iter};
 
 use crate::collections::{AppendList, NameId};
 use crate::metric::MetricEvent;
-use crate::metric_array::{Bin, Gauge, MetricArray, Origin, OwnedCell};
+use crate::metric_array::{Bin, Gauge, MetricArray, Origin, OwnedCell, SharedArray};
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicUsize, Ordering};
 use crate::time::{Clock, MonotonicClock, Timestamp};
@@ -77,13 +77,17 @@ use response::ResponseCounters;
 /// assert_eq!(node.now().short().qps(MetricEvent::Pass), 0.0);
 /// assert_eq!(node.now().long().sum(MetricEvent::Block), 1);
 /// ```
+//
+// In this order: each request reads `current` and the beginning of `first`, 48 bytes with the clock
+// of a `ResourceNode`.
+#[repr(C)]
 pub struct ResourceNode<C = MonotonicClock> {
+    /// The current geometry: 0 for the first, or one more than the index in `later`.
+    current: AtomicUsize,
     /// The geometry with which the node was made.
     first: Generation<C>,
     /// Each other geometry that the node has had.
     later: AppendList<Generation<C>>,
-    /// The current geometry: 0 for the first, or one more than the index in `later`.
-    current: AtomicUsize,
     on_drop: AtomicOnDrop,
     refusals: RefusalCounters,
     refused_by: LimiterCounters,
@@ -289,7 +293,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
     // Not by a closure that `record` calls: the compiler inlines such a closure only while there is
     // a single caller.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
+    #[expect(clippy::inline_always, reason = "as for `SharedArray::record`")]
     pub(crate) fn count_in(&self, now: Timestamp, passes: u64) -> Origin {
         let array = self.current().long.array();
         match array.own_cell(now) {
@@ -301,10 +305,10 @@ impl<C: Clock + Clone> ResourceNode<C> {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
+    #[expect(clippy::inline_always, reason = "as for `SharedArray::record`")]
     fn count_in_cell(
         &self,
-        array: &MetricArray,
+        array: &SharedArray,
         cell: OwnedCell<'_>,
         here: Origin,
         now: Timestamp,
@@ -320,7 +324,7 @@ impl<C: Clock + Clone> ResourceNode<C> {
 
     /// Counts the end of a request, and one request in flight less.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
+    #[expect(clippy::inline_always, reason = "as for `SharedArray::record`")]
     fn count_out(
         &self,
         now: Timestamp,
@@ -385,8 +389,8 @@ struct RequestEnd {
 
 impl RequestEnd {
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `MetricArray::record`")]
-    fn count_in_cell(self, array: &MetricArray, cell: OwnedCell<'_>, here: Origin, bin: Bin) {
+    #[expect(clippy::inline_always, reason = "as for `SharedArray::record`")]
+    fn count_in_cell(self, array: &SharedArray, cell: OwnedCell<'_>, here: Origin, bin: Bin) {
         cell.writer().add(self.event, self.permits);
         if let Some(rt_nanos) = self.rt_nanos {
             cell.writer().record_rt_with(rt_nanos, || bin.count());
@@ -453,7 +457,7 @@ impl<C> ResourceNode<C> {
     }
 
     fn arrays(&self) -> impl Iterator<Item = &MetricArray> {
-        self.generations().map(Generation::array)
+        self.generations().map(|generation| &**generation.array())
     }
 
     /// Returns the generations of all geometries that the node has had.

@@ -58,7 +58,7 @@ impl<'a, C: Clock + Clone> NodeReading<'a, C> {
     #[inline]
     #[must_use]
     pub fn short(&self) -> WindowReading<'a> {
-        self.window(self.generation.short.framed())
+        self.window(self.generation.short())
     }
 
     /// Returns the reading of the long window, by default the last minute.
@@ -148,7 +148,7 @@ impl<C: Clock + Clone> Spread for ResourceNode<C> {
     #[inline]
     fn one_array(&self) -> Option<&MetricArray> {
         let has_one = self.later.is_empty() && !self.first.has_reserved();
-        has_one.then(|| self.first.array())
+        has_one.then(|| &**self.first.array())
     }
 
     fn sum_in(&self, span: &Span, event: MetricEvent) -> u64 {

@@ -183,7 +183,7 @@ impl<C: Clock + Clone> NodeReading<'_, C> {
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
         let Self { node, generation, now } = *self;
-        let (short, long) = (generation.short.framed(), generation.long.framed());
+        let (short, long) = (generation.short(), generation.long.framed());
         let readings = |covered, interval, span: Option<Span>| {
             let (totals, quantiles) =
                 span.map_or_else(Default::default, |span| node.totals_and_quantiles(&span));

@@ -15,8 +15,7 @@ pub(crate) use view::{Frame, Framed, View};
 
 use crate::histogram::{HistogramConfig, LatencyHistogram};
 use crate::metric::MetricTotals;
-use crate::metric_array::MetricArray;
-use crate::sync::Arc;
+use crate::metric_array::SharedArray;
 use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig};
 
 /// The metrics of one resource over the last second, or over any other interval.
@@ -51,11 +50,14 @@ use crate::time::{Clock, MonotonicClock, Timestamp, ViewError, WindowConfig};
 /// of the interval and all of it. At a steady rate, a sum is between (n − 1)/n of the events of an
 /// interval and all of them. More buckets make the difference smaller. A rate is not affected:
 /// [`qps`](WindowReading::qps) divides by the time that the window covers.
+//
+// In this order: each record reads the array and the clock, and no other field.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct SlidingWindow<C = MonotonicClock> {
-    array: Arc<MetricArray>,
-    frame: Frame,
+    array: SharedArray,
     clock: C,
+    frame: Frame,
 }
 
 impl SlidingWindow {
@@ -126,7 +128,7 @@ impl<C: Clock> SlidingWindow<C> {
         clock: C,
         made: Timestamp,
     ) -> Self {
-        let array = Arc::new(MetricArray::new(config, histogram));
+        let array = SharedArray::new(config, histogram);
         Self { array, frame: Frame::new(config, made), clock }
     }
 
@@ -160,8 +162,8 @@ impl<C: Clock> SlidingWindow<C> {
     where
         C: Clone,
     {
-        let frame = self.frame.view(self.array.config(), config)?;
-        Ok(Self { array: Arc::clone(&self.array), frame, clock: self.clock.clone() })
+        let frame = self.frame_of(config)?;
+        Ok(Self { array: self.array.clone(), frame, clock: self.clock.clone() })
     }
 
     /// Returns the reading of this window at `now`.
@@ -262,8 +264,13 @@ impl<C: Clock> SlidingWindow<C> {
 impl<C> SlidingWindow<C> {
     /// Returns the array that this window records into and reads from.
     #[inline]
-    pub(crate) fn array(&self) -> &MetricArray {
+    pub(crate) const fn array(&self) -> &SharedArray {
         &self.array
+    }
+
+    /// Returns the geometry of reads of a [view](Self::view).
+    pub(crate) fn frame_of(&self, config: WindowConfig) -> Result<Frame, ViewError> {
+        self.frame.view(self.array.config(), config)
     }
 
     /// Returns the geometries of the array and of reads.

@@ -133,7 +133,7 @@ use machine::Processor;
 use options::Options;
 use quiet::Quiet;
 use report::{Report, Run};
-use scenarios::{decide, elsewhere, first, read, record, rollover};
+use scenarios::{decide, elsewhere, first, many, read, record, rollover};
 
 /// The crates whose versions belong to the results.
 const CRATES: &str = "leaparray arc-swap crossbeam-utils quanta sentinel-core prometheus \
@@ -160,6 +160,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
         read::rows(run.processor.is_zen_5()),
         rollover::rows(),
         first::rows(),
+        many::rows(),
         decide::rows(),
     ];
     let mut values = goals::values(&run.results, &rows.concat());
@@ -189,6 +190,7 @@ fn measure(plan: Plan) -> Run {
     elsewhere::add(&mut suite, &clock);
     read::add(&mut suite, &clock);
     first::add(&mut suite, &clock);
+    many::add(&mut suite, &clock);
     decide::add(&mut suite, &clock);
     let upkeep = peers::add(&mut suite, &clock);
     let of_suite = suite.measure(plan, &mut quiet, |round| {

@@ -1,5 +1,4 @@
-//! Further sets of a thread's cache, for a thread that records in more windows than the first ones
-//! have room for.
+//! Further sets of a thread's cache, for windows that find no room in the set of their number.
 
 use super::cache_set::{CacheEntry, ColdEntry, Set, WAYS, WINDOW_STRIDE, Way};
 use crate::sync::{OnceLock, PrivateU64};
@@ -16,14 +15,11 @@ const LEVELS: [u32; if cfg!(loom) { 0 } else { 2 }] = {
     some
 };
 
-/// The number of levels that take cells with a recorder of response times, which has kilobytes.
-const LEVELS_WITH_RECORDERS: usize = 1;
-
 /// Levels of sets, each four times as large as the one before it.
 ///
-/// A window stays in the set in which it was inserted: an entry moves neither to the first sets of
-/// the cache nor to another level. So a record in such a window takes a few instructions more than
-/// in one of the first windows, and no read-modify-write.
+/// A window stays in the set in which it was inserted until the entries of the cache are moved. A
+/// record in such a window takes some tens of instructions more than in another one, and no
+/// read-modify-write.
 #[derive(Debug)]
 pub(super) struct FurtherSets([OnceLock<Level>; LEVELS.len()]);
 
@@ -69,7 +65,7 @@ impl FurtherSets {
     /// Returns the way of a window.
     #[cold]
     #[inline(never)]
-    pub(super) fn find(&'static self, window: u64) -> Option<Way> {
+    pub(super) fn find(&'static self, window: u64) -> Option<Way<'static>> {
         self.0.iter().zip(LEVELS).find_map(|(level, log)| {
             // A window is in no level after one that was not made.
             level.get()?.ways(set_of(window, log)).into_iter().find(|way| way.entry.is_of(window))
@@ -77,9 +73,8 @@ impl FurtherSets {
     }
 
     /// Takes a way for a window: an empty one, or one whose window was dropped.
-    pub(super) fn take(&'static self, window: u64, has_recorder: bool) -> Option<Way> {
-        let levels = if has_recorder { LEVELS_WITH_RECORDERS } else { LEVELS.len() };
-        self.0.iter().zip(LEVELS).take(levels).find_map(|(level, log)| {
+    pub(super) fn take(&'static self, window: u64) -> Option<Way<'static>> {
+        self.0.iter().zip(LEVELS).find_map(|(level, log)| {
             let level = level.get_or_init(|| Level::new(log));
             let free = level.ways(set_of(window, log)).into_iter().find(|way| way.is_free());
             if free.is_some() {
@@ -89,14 +84,17 @@ impl FurtherSets {
         })
     }
 
-    /// Abandons all cells. Skips the levels that the thread has not used: the cache may be one of
-    /// an earlier thread with many windows, and this one may be a thread of a single request.
-    pub(super) fn abandon(&'static self) {
+    /// Returns the ways of the levels that the thread has used. The cache may be one of an earlier
+    /// thread with many windows, and this one may be a thread of a single request.
+    pub(super) fn ways(&'static self) -> impl Iterator<Item = Way<'static>> {
         let levels = self.0.iter().filter_map(OnceLock::get);
-        for level in levels.filter(|level| level.is_used.get() != 0) {
-            (0..level.sets.len()).flat_map(|set| level.ways(set)).for_each(Way::abandon);
-            level.is_used.set(0);
-        }
+        let used = levels.filter(|level| level.is_used.get() != 0);
+        used.flat_map(|level| (0..level.sets.len()).flat_map(|set| level.ways(set)))
+    }
+
+    /// Notes that all ways are empty.
+    pub(super) fn note_emptied(&self) {
+        self.0.iter().filter_map(OnceLock::get).for_each(|level| level.is_used.set(0));
     }
 }
 
@@ -110,7 +108,7 @@ impl Level {
         }
     }
 
-    fn ways(&'static self, set: usize) -> [Way; WAYS] {
+    fn ways(&'static self, set: usize) -> [Way<'static>; WAYS] {
         Way::all(&self.sets[set], &self.states[set])
     }
 }

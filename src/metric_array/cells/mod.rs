@@ -1,6 +1,7 @@
 //! The cells in which threads count, the slab from which they come, and each thread's cache of its
 //! cells.
 
+mod cache_pages;
 pub(super) mod cache_set;
 pub(super) mod cell_table;
 mod further_sets;

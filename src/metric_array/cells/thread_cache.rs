@@ -1,19 +1,17 @@
 //! The cache of a thread's cells, so that a record need not look its cell up.
 
 use std::cell::Cell;
-use std::fmt;
 
-use super::cache_set::{CacheEntry, ColdEntry, LOOK_UP, Set, WAYS, WINDOW_STRIDE, Way};
-use super::further_sets::FurtherSets;
+use super::cache_pages::{
+    Directory, NO_DIRECTORY, NO_PAGES, Pages, id_of, leak_array, page_of, set_of,
+};
+use super::cache_set::{CacheEntry, ColdEntry, LOOK_UP, Set, Way};
 use super::gauge_watch::GaugeWatch;
 use super::origin::Origin;
 use super::thread_cell::{CellState, ThreadCell};
 use crate::metric::OwnedWriter;
 use crate::metric_array::latency::LatencyRecorder;
-use crate::sync::{
-    AtomicU32, OnceRef, Ordering, PrivateU64, THREAD_CACHE_SETS, process_static, thread_local,
-    unique,
-};
+use crate::sync::{AtomicCell, AtomicU32, OnceRef, Ordering, process_static, thread_local, unique};
 use crate::time::Timestamp;
 
 thread_local! {
@@ -26,15 +24,7 @@ thread_local! {
     static CLEANUP: Cleanup = const { Cleanup(Cell::new(None)) };
 }
 
-/// The entries of [`ThreadCache::NONE`].
-static NO_SETS: Sets = [const { Set::new() }; THREAD_CACHE_SETS];
-static NO_COLD: ColdPart = ColdPart {
-    states: [const { Set::no_states() }; THREAD_CACHE_SETS],
-    further: FurtherSets::new(),
-};
-
-/// A set-associative cache of one thread's cells by the ids of their windows: each set has two
-/// ways. A window whose set is full has its entry in [`FurtherSets`].
+/// A cache of one thread's cells by the ids of their windows.
 ///
 /// It has plain references to cells of the process-wide slab. The thread owns these cells until it
 /// abandons them: when it ends, or when all ways for another window have been taken. A dropped
@@ -45,24 +35,29 @@ static NO_COLD: ColdPart = ColdPart {
 /// leaked cache can go from a thread that has ended to a thread that begins, without unsafe code.
 #[derive(Clone, Copy, Debug)]
 struct ThreadCache {
-    sets: &'static Sets,
-    cold: &'static ColdPart,
+    directory: &'static Directory,
+    pages: &'static Pages,
 }
 
-/// The part of a cache that only a change of the bucket and a window in the further sets need.
-#[derive(Debug)]
-struct ColdPart {
-    /// The states of the cells in the first sets, as this thread has last changed them.
-    states: States,
-    further: FurtherSets,
+/// The id of a window, and what a look-up derives from it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct WindowKey {
+    id: u64,
+    /// The number of the id's page: see [`Pages`].
+    page: u8,
 }
 
-type Sets = [Set; THREAD_CACHE_SETS];
-type States = [[PrivateU64; WAYS]; THREAD_CACHE_SETS];
+impl WindowKey {
+    /// Returns the key of an id.
+    pub(crate) const fn of(id: u64) -> Self {
+        Self { id, page: page_of(id) }
+    }
+}
 
 /// Returns a window id that was never returned before; never 0.
 pub(crate) fn new_window_id() -> u64 {
-    (unique() + 1) * WINDOW_STRIDE
+    id_of(unique() + 1)
 }
 
 /// A cell that the calling thread owns at the moment.
@@ -96,7 +91,7 @@ impl<'a> OwnedCell<'a> {
 /// A cell of the calling thread, with its entry in the cache and its place in the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedCell {
-    way: Way,
+    way: Way<'static>,
     pub(crate) place: u32,
     pub(crate) cell: &'static ThreadCell,
     pub(crate) state: CellState,
@@ -111,22 +106,26 @@ impl CachedCell {
 /// Returns the calling thread's cell for that window, if it is bound to the bucket of `now`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of every record")]
-pub(crate) fn get(window: u64, bucket_nanos: u64, now: Timestamp) -> Option<OwnedCell<'static>> {
+pub(crate) fn get(
+    window: WindowKey,
+    bucket_nanos: u64,
+    now: Timestamp,
+) -> Option<OwnedCell<'static>> {
     let (entry, cold) = get_entry(window, bucket_nanos, now)?;
-    Some(OwnedCell { cell: entry.cell()?, cold })
+    Some(OwnedCell { cell: entry.cell.get(), cold })
 }
 
 /// Returns what [`get`] returns, and the recorder of the cell, if its window has a histogram.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of every record of a response time")]
 pub(crate) fn get_with_recorder(
-    window: u64,
+    window: WindowKey,
     bucket_nanos: u64,
     now: Timestamp,
 ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
     let (entry, cold) = get_entry(window, bucket_nanos, now)?;
     let recorder = entry.recorder.load();
-    Some((OwnedCell { cell: entry.cell()?, cold }, recorder))
+    Some((OwnedCell { cell: entry.cell.get(), cold }, recorder))
 }
 
 /// Returns what [`get_with_recorder`] returns, for a window in the further sets.
@@ -137,26 +136,26 @@ pub(crate) fn get_further(
     bucket_nanos: u64,
     now: Timestamp,
 ) -> Option<(OwnedCell<'static>, Option<&'static LatencyRecorder>)> {
-    let (entry, cold) = CACHE.with(Cell::get).cold.further.entry(window)?;
+    let (entry, cold) = CACHE.with(Cell::get).pages.further.entry(window)?;
     // As in `get_entry`.
     if now.as_nanos().wrapping_sub(entry.start.get()) >= bucket_nanos {
         return None;
     }
-    Some((OwnedCell { cell: entry.cell()?, cold }, entry.recorder.load()))
+    Some((OwnedCell { cell: entry.cell.get(), cold }, entry.recorder.load()))
 }
 
-/// Returns the entry of that window, if it is in the first sets and its cell is bound to the bucket
-/// of `now`.
+/// Returns the entry of that window, if it is in the pages and its cell is bound to the bucket of
+/// `now`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "part of every record")]
 fn get_entry(
-    window: u64,
+    WindowKey { id: window, page }: WindowKey,
     bucket_nanos: u64,
     now: Timestamp,
 ) -> Option<(&'static CacheEntry, &'static ColdEntry)> {
     let cache = CACHE.with(Cell::get);
     let Set { entries: [entry, second], cold: [cold, cold_of_second] } =
-        &cache.sets[set_of(window)];
+        &cache.directory[page as usize].load()[set_of(window)];
     let (entry, cold) = if entry.window.get() == window {
         (entry, cold)
     } else if second.window.get() == window {
@@ -186,13 +185,12 @@ pub(crate) fn find(window: u64) -> Option<CachedCell> {
     let cache = CACHE.with(Cell::get);
     let way = cache.find(window)?;
     let place = way.cold.place.get();
-    let (cell, state) = (way.entry.cell.load()?, CellState(way.state.get()));
+    let (cell, state) = (way.entry.cell.get(), CellState(way.state.get()));
     Some(CachedCell { way, place, cell, state })
 }
 
-/// Inserts a cell that the calling thread has become the owner of. If all sets of the window are
-/// full, the cell in the second way of the first one is abandoned, and the cell in the first way
-/// moves there.
+/// Inserts a cell that the calling thread has become the owner of. If there is no way for it, the
+/// thread abandons another cell.
 ///
 /// The thread must have a cache: [`may_own`] has returned true.
 pub(crate) fn insert(
@@ -203,14 +201,7 @@ pub(crate) fn insert(
     recorder: Option<&'static LatencyRecorder>,
 ) -> CachedCell {
     let cache = CACHE.with(Cell::get);
-    let [first, second] = cache.ways(set_of(window));
-    let free = [first, second].into_iter().find(|way| way.is_free());
-    let way =
-        free.or_else(|| cache.cold.further.take(window, recorder.is_some())).unwrap_or_else(|| {
-            second.abandon();
-            second.copy_from(first);
-            first
-        });
+    let way = cache.pages.take(cache.directory, window, recorder.is_some());
     way.cold.place.set(place);
     way.cold.gauge.reset();
     way.set(window | LOOK_UP, 0, Some(cell), recorder, state);
@@ -253,57 +244,29 @@ pub(crate) fn may_own() -> bool {
         .is_ok()
 }
 
-#[inline]
-const fn set_of(window: u64) -> usize {
-    (window / WINDOW_STRIDE % THREAD_CACHE_SETS as u64) as usize
-}
-
 impl ThreadCache {
     /// The cache of all threads that have recorded nothing, or that are ending: no window is ever
     /// found in it, and nothing is written to it.
-    const NONE: Self = Self { sets: &NO_SETS, cold: &NO_COLD };
+    const NONE: Self = Self { directory: &NO_DIRECTORY, pages: &NO_PAGES };
 
-    /// Allocates an empty cache. Its 72 KiB are never on the stack of the thread, which may be
+    /// Allocates an empty cache. Its 76 KiB are never on the stack of the thread, which may be
     /// small: the entries are made one by one in the heap.
     fn leak() -> Self {
-        Self {
-            sets: leak_array(Set::new),
-            cold: Box::leak(Box::new(ColdPart {
-                states: [const { Set::no_states() }; THREAD_CACHE_SETS],
-                further: FurtherSets::new(),
-            })),
-        }
+        let pages: &'static Pages = Box::leak(Box::new(Pages::new()));
+        let first = pages.first();
+        Self { directory: leak_array(|| AtomicCell::new(first)), pages }
     }
 
     /// Returns the number of bytes of the cache.
     fn bytes(self) -> usize {
-        size_of::<Sets>() + size_of::<ColdPart>() + self.cold.further.bytes()
-    }
-
-    fn ways(self, set: usize) -> [Way; WAYS] {
-        Way::all(&self.sets[set], &self.cold.states[set])
+        size_of::<Directory>() + size_of::<Pages>() + self.pages.bytes()
     }
 
     /// Returns the way with the entry of a window.
     #[inline]
-    fn find(self, window: u64) -> Option<Way> {
-        let set = set_of(window);
-        let [first, second] = &self.sets[set].entries;
-        let way = if first.is_of(window) {
-            0
-        } else if second.is_of(window) {
-            1
-        } else {
-            return self.cold.further.find(window);
-        };
-        Some(Way::at(&self.sets[set], &self.cold.states[set], way))
+    fn find(self, window: u64) -> Option<Way<'static>> {
+        self.pages.find(self.directory, window)
     }
-}
-
-/// Allocates an array that is never freed.
-fn leak_array<T: fmt::Debug, const N: usize>(new: impl Fn() -> T) -> &'static [T; N] {
-    let items: Box<[T]> = (0..N).map(|_| new()).collect();
-    Box::leak(items.try_into().expect("as many items as the array has"))
 }
 
 /// A cache that is never freed. It is in a list that only grows, and one thread after another uses
@@ -363,8 +326,7 @@ impl Drop for Cleanup {
         // First, so that a record in another destructor finds no cell. (Loom drops all locals of a
         // thread together, so `CACHE` is gone then.)
         let _ = CACHE.try_with(|cache| cache.set(ThreadCache::NONE));
-        (0..THREAD_CACHE_SETS).flat_map(|set| leaked.cache.ways(set)).for_each(Way::abandon);
-        leaked.cache.cold.further.abandon();
+        leaked.cache.pages.abandon(leaked.cache.directory);
         // Release: pairs with the Acquire in `take`.
         leaked.is_taken.store(0, Ordering::Release);
     }

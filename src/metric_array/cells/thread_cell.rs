@@ -4,7 +4,7 @@ use super::slab::slab;
 use crate::metric::{Counts, MetricCell, MetricEvent, OwnedWriter};
 use crate::metric_array::latency::LatencyRecorder;
 use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, const_unless_loom, fence};
 
 /// The counters that one thread writes for one window, for one bucket at a time.
 ///
@@ -112,16 +112,18 @@ impl CellState {
 pub(crate) const LATE: u64 = 1 << 63;
 
 impl ThreadCell {
-    /// Creates a free cell with that index.
-    pub(crate) fn new(index: u32) -> Self {
-        Self {
-            state: AtomicU64::new(0),
-            bucket: AtomicU64::new(0),
-            entered: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
-            counts: MetricCell::default(),
-            index,
-            link: AtomicU32::new(0),
+    const_unless_loom! {
+        /// Creates a free cell with that index.
+        pub(crate) fn new(index: u32) -> Self {
+            Self {
+                state: AtomicU64::new(0),
+                bucket: AtomicU64::new(0),
+                entered: AtomicU64::new(0),
+                ended: AtomicU64::new(0),
+                counts: MetricCell::new(),
+                index,
+                link: AtomicU32::new(0),
+            }
         }
     }
 

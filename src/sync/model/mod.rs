@@ -89,6 +89,16 @@ macro_rules! process_static {
 }
 pub(crate) use process_static;
 
+/// Defines a constructor. It is not `const`, since the constructors of loom's atomics are not.
+macro_rules! const_unless_loom {
+    ($(#[$attribute:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty),*)
+        -> Self $body:block) => {
+        $(#[$attribute])*
+        $visibility fn $name($($argument: $type),*) -> Self $body
+    };
+}
+pub(crate) use const_unless_loom;
+
 /// Creates an array of empty [`RacyOnce`]s.
 macro_rules! racy_once_array {
     ($len:expr) => {

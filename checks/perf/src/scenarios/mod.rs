@@ -4,6 +4,7 @@ pub(crate) mod crowd;
 pub(crate) mod decide;
 pub(crate) mod elsewhere;
 pub(crate) mod first;
+pub(crate) mod many;
 pub(crate) mod read;
 pub(crate) mod record;
 pub(crate) mod rollover;

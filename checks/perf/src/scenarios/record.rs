@@ -33,11 +33,6 @@ const CACHED: &str = "record one event, `CachedClock`";
 const GIVEN: &str = "record one event at a given time";
 const MANY: &str = "record in 1,000 windows in turn, precise clock";
 
-/// The thread cache has 512 sets of two entries: windows that were made a multiple of 512 apart
-/// share a set.
-const SAME_SET_512: &str = "record in two windows in turn, 512 apart, precise clock";
-const SAME_SET_1024: &str = "record in two windows in turn, 1,024 apart, precise clock";
-
 const WINDOWS: u64 = 1_000;
 /// The numbers of threads that record one event.
 const THREADS: [usize; 4] = [1, 2, 4, 8];
@@ -49,7 +44,6 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
     }
     for threads in [1, 2] {
         more_than_one_event(suite, clock, threads);
-        one_set(suite, clock, threads);
     }
 }
 
@@ -101,19 +95,6 @@ fn more_than_one_event(suite: &mut Suite, clock: &MonotonicClock, threads: usize
     });
 }
 
-/// Adds cases with two windows that share a set of the thread cache.
-fn one_set(suite: &mut Suite, clock: &MonotonicClock, threads: usize) {
-    for (name, distance) in [(SAME_SET_512, 512), (SAME_SET_1024, 1_024)] {
-        // Windows are numbered in the order in which they are made. The windows between are
-        // dropped.
-        let first = window(2, clock);
-        (1..distance).for_each(|_| drop(window(2, clock)));
-        let windows = [first, window(2, clock)];
-        suite
-            .add(name, threads, move |number| windows[number as usize % 2].add(Pass, black_box(1)));
-    }
-}
-
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for (threads, many, shared) in [(1, 1.1, 0.5), (2, 1.5, 0.15)] {
@@ -124,8 +105,6 @@ pub(crate) fn rows() -> Vec<Row> {
         rows.push(Row::ratio(ENTRY, threads, RAW, 2.1));
         rows.push(Row::ratio(LOOK_UP, threads, RAW, None));
         rows.push(Row::ratio(MANY, threads, RAW, many));
-        rows.push(Row::ratio(SAME_SET_512, threads, RAW, 1.5));
-        rows.push(Row::ratio(SAME_SET_1024, threads, RAW, 1.5));
         rows.push(Row::baseline(FETCH_ADD, threads));
         rows.push(Row::ratio(CACHED, threads, FETCH_ADD, shared));
         rows.push(Row::ratio(GIVEN, threads, FETCH_ADD, shared));
