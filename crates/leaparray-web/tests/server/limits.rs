@@ -49,19 +49,25 @@ fn load(registry: &Registry<ManualClock>, resources: usize) {
     }
 }
 
+/// Waits until the only viewer, which takes nothing, has lost its place. By then, the buffers of
+/// its socket are full.
+async fn is_slow(registry: &Registry<ManualClock>, clock: &ManualClock, closer: &Closer) {
+    let is_dropped = async {
+        while closer.viewers() > 0 {
+            load(registry, 2_000);
+            clock.advance(Duration::from_secs(1));
+            sleep(Duration::from_millis(60)).await;
+        }
+    };
+    timeout(2 * SOON, is_dropped).await.expect("it is slow after some seconds");
+}
+
 #[tokio::test]
 async fn place_of_a_viewer_whose_socket_takes_nothing_is_free() {
     let server = Server::with(|page| page.max_viewers(1)).await;
     let _stalled = stalled(server.address, "/stream").await;
     assert_eq!(server.closer.viewers(), 1);
-    let is_dropped = async {
-        while server.closer.viewers() > 0 {
-            load(&server.registry, 2_000);
-            server.end_second();
-            sleep(Duration::from_millis(60)).await;
-        }
-    };
-    timeout(2 * SOON, is_dropped).await.expect("it is slow after some seconds");
+    is_slow(&server.registry, &server.clock, &server.closer).await;
     server.lines("").await.hello().await;
 }
 
@@ -150,14 +156,7 @@ async fn graceful_shutdown_is_not_held_up_by_open_streams() {
 async fn listener_of_its_own_ends_although_a_socket_takes_nothing() {
     let server = Server::start().await;
     let _stalled = stalled(server.address, "/stream").await;
-    for _ in 0..40 {
-        load(&server.registry, 2_000);
-        server.end_second();
-        sleep(Duration::from_millis(55)).await;
-        if server.closer.viewers() == 0 {
-            break;
-        }
-    }
+    is_slow(&server.registry, &server.clock, &server.closer).await;
     server.closer.close();
     timeout(SOON, server.task).await.expect("the server ends").unwrap().unwrap();
 }
@@ -166,14 +165,7 @@ async fn listener_of_its_own_ends_although_a_socket_takes_nothing() {
 async fn shutdown_with_a_time_limit_ends_although_a_socket_takes_nothing() {
     let service = Service::start(Some(Duration::from_millis(300))).await;
     let _stalled = stalled(service.address, "/leaparray/stream").await;
-    for _ in 0..40 {
-        load(&service.registry, 2_000);
-        service.clock.advance(Duration::from_secs(1));
-        sleep(Duration::from_millis(55)).await;
-        if service.closer.viewers() == 0 {
-            break;
-        }
-    }
+    is_slow(&service.registry, &service.clock, &service.closer).await;
     let time = service.stop().await;
     // How much later depends on the load of the machine.
     assert!(time >= Duration::from_millis(300), "it ended before the limit, after {time:?}");
