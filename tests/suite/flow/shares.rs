@@ -2,9 +2,12 @@
 //! that tenants get in the mean.
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::hash::{BuildHasherDefault, DefaultHasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -131,6 +134,14 @@ fn refusal_by_a_peek_makes_a_tenant_hungry() {
     assert_eq!((of_ann.len(), of_bob.len()), (15, 15));
 }
 
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A queue over a tenant waits for permits of the limit, also for those of other tenants, and not
 /// for the share of its tenant.
 #[test]
@@ -143,15 +154,17 @@ fn queue_of_a_tenant_waits_while_the_whole_limit_is_in_use() {
     let of_bob = fill(&bob);
     assert_eq!((of_ann.len(), of_bob.len()), (30, 2));
     let queue = WaitQueue::new(bob);
-    thread::scope(|scope| {
-        let waits = scope.spawn(|| queue.acquire_blocking(1, Duration::from_secs(60)).map(drop));
-        while queue.waiting() == 0 {
-            thread::yield_now();
-        }
-        drop(of_ann.pop());
-        queue.recheck();
-        assert_eq!(waits.join().unwrap(), Ok(()));
-    });
+    let woken = Arc::new(Woken(AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    let mut waits = pin!(queue.acquire_with(1, Duration::MAX, |_| pending::<()>()));
+    assert!(waits.as_mut().poll(&mut context).is_pending());
+    drop(of_ann.pop());
+    assert!(!woken.0.load(Ordering::Relaxed), "the queue does not know of it");
+    queue.recheck();
+    assert!(woken.0.load(Ordering::Relaxed));
+    let Poll::Ready(Ok(permit)) = waits.as_mut().poll(&mut context) else { panic!("one is free") };
+    drop(permit);
     drop((of_ann, of_bob));
     assert_eq!((shares.in_use(), shares.limiter().in_use(), queue.waiting()), (0, 0, 0));
 }
