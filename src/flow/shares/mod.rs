@@ -82,6 +82,11 @@ impl Reason {
 /// counts as [reached](LimitInForce::note_reached) if a tenant is refused while all but the reserve
 /// is in use.
 ///
+/// In a [`WaitQueue`](crate::flow::WaitQueue) over a tenant, a request waits while the whole limit
+/// is in use, and is refused at once if the tenant has its [share](Reason::SHARE_USED). A waiter is
+/// woken when a permit of that queue is given back. Call
+/// [`WaitQueue::recheck`](crate::flow::WaitQueue::recheck) after a permit of another tenant.
+///
 /// # Memory
 ///
 /// A tenant has a word of 8 bytes in a table of 32 bytes for each of the tenants that were

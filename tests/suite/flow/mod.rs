@@ -20,6 +20,7 @@ mod settle;
 mod settling;
 mod shadow;
 mod shares;
+mod shares_model;
 mod sliding_window;
 mod tiers;
 mod waiting;

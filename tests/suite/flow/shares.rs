@@ -2,9 +2,12 @@
 //! that tenants get in the mean.
 
 use std::collections::VecDeque;
+use std::future::pending;
 use std::hash::{BuildHasherDefault, DefaultHasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -12,7 +15,7 @@ use leaparray::flow::adaptive::{Aimd, Headroom, LimitRange};
 use leaparray::flow::shares::{FairShares, OfTenant, ShareError, TenantPermit};
 use leaparray::flow::{
     AdaptiveLimiter, AllOf, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit, Reason,
-    Retry,
+    Retry, WaitQueue,
 };
 use leaparray::{Clock, ManualClock, Outcome, Permit};
 
@@ -129,6 +132,41 @@ fn refusal_by_a_peek_makes_a_tenant_hungry() {
         of_bob.extend(tenants[1].try_acquire().at_once());
     }
     assert_eq!((of_ann.len(), of_bob.len()), (15, 15));
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A queue over a tenant waits for permits of the limit, also for those of other tenants, and not
+/// for the share of its tenant.
+#[test]
+fn queue_of_a_tenant_waits_while_the_whole_limit_is_in_use() {
+    let shares = shares(32, 100);
+    let [ann, bob] = [shares.tenant("ann", 1), shares.tenant("bob", 1)];
+    let mut of_ann = fill(&ann);
+    let refusal = WaitQueue::new(ann).acquire_blocking(1, Duration::from_secs(60)).unwrap_err();
+    assert_eq!(refusal.reason, Reason::SHARE_USED);
+    let of_bob = fill(&bob);
+    assert_eq!((of_ann.len(), of_bob.len()), (30, 2));
+    let queue = WaitQueue::new(bob);
+    let woken = Arc::new(Woken(AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    let mut waits = pin!(queue.acquire_with(1, Duration::MAX, |_| pending::<()>()));
+    assert!(waits.as_mut().poll(&mut context).is_pending());
+    drop(of_ann.pop());
+    assert!(!woken.0.load(Ordering::Relaxed), "the queue does not know of it");
+    queue.recheck();
+    assert!(woken.0.load(Ordering::Relaxed));
+    let Poll::Ready(Ok(permit)) = waits.as_mut().poll(&mut context) else { panic!("one is free") };
+    drop(permit);
+    drop((of_ann, of_bob));
+    assert_eq!((shares.in_use(), shares.limiter().in_use(), queue.waiting()), (0, 0, 0));
 }
 
 /// A look at a decision is no request.
@@ -315,7 +353,8 @@ fn adaptive_limit_grows_while_tenants_have_all_but_the_reserve() {
         let clock = ManualClock::new(at(60));
         let headroom = Headroom::new(LimitRange::new(1, 10, 1_000).unwrap());
         let limit = Arc::new(AdaptiveLimiter::with_clock(headroom, clock.clone()));
-        let shares = Arc::new(FairShares::new(Arc::clone(&limit), 100).unwrap());
+        let shares = FairShares::with_hasher(Arc::clone(&limit), 100, Fixed::default());
+        let shares = Arc::new(shares.unwrap());
         let mut calls = VecDeque::new();
         let mut sum = 0;
         for milli in 0..20_000 {
@@ -334,7 +373,7 @@ fn adaptive_limit_grows_while_tenants_have_all_but_the_reserve() {
             }
             sum += if milli < 10_000 { 0 } else { limit.limit() };
         }
-        // How the tenants fall into slots differs from run to run, and the limit goes up and down.
+        // The limit goes up and down.
         let mean = sum / 10_000;
         assert!((80..=200).contains(&mean), "a mean limit of {mean} with {tenants} tenants");
     }

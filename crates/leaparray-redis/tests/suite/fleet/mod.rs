@@ -4,6 +4,7 @@ mod budget;
 mod conservation;
 mod delivery;
 mod parts;
+mod random;
 mod reading;
 mod rows;
 mod skew;
