@@ -8,6 +8,8 @@ use leaparray::{Entry, Resource};
 
 use crate::caller::Caller;
 use crate::limiter::{RuleClock, RulePermits};
+#[cfg(feature = "tower")]
+use crate::plan::AtOnce;
 use crate::plan::{FastPath, fast_path};
 use crate::rules::{RuleEntry, Rules};
 
@@ -44,6 +46,20 @@ impl<C: RuleClock> Rules<C> {
         result: &mut Decision<RulePermits<C>>,
     ) -> FastPath {
         fast_path::ask(&self.newest, || &self.shared.home, resource, caller, ask, result)
+    }
+
+    /// Decides on a request, for a layer that has to know which rules have decided: see
+    /// [`fast_path::admit`].
+    #[cfg(feature = "tower")]
+    #[inline(always)]
+    pub(crate) fn admit<A: Caller + ?Sized>(
+        &self,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+        result: &mut Decision<RulePermits<C>>,
+    ) -> AtOnce {
+        fast_path::admit(&self.newest, resource, caller, ask, result)
     }
 }
 

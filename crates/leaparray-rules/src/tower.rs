@@ -2,19 +2,22 @@
 
 use std::fmt::{self, Write as _};
 use std::hash::{BuildHasher, RandomState};
+use std::mem;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
 use arrayvec::ArrayString;
 use http::{HeaderValue, Request};
+use leaparray::flow::{Ask, Decision, LimiterExt};
 use leaparray::{MonotonicClock, Resource};
 use leaparray_tower::Limits;
 
 use crate::caller::Caller;
 use crate::client::Network;
-use crate::limiter::RuleClock;
-use crate::plan::Admission;
+use crate::layer_admission::{LayerAdmission, LayerPermits};
+use crate::limiter::{RuleClock, RulePermits};
+use crate::plan::{Admission, AtOnce};
 use crate::rule::KeySource;
 use crate::rules::Rules;
 
@@ -188,17 +191,56 @@ const fn connected<A>(_request: &Request<A>) -> Option<SocketAddr> {
 pub struct RuleLimits<C: RuleClock = MonotonicClock>(Rules<C>);
 
 impl<A, C: RuleClock> Limits<A, C> for RuleLimits<C> {
-    type Limiter = Admission<Key, C>;
+    type Limiter = LayerAdmission<C>;
 
     #[inline]
     fn with<T>(
         &self,
         request: &Request<A>,
         resource: &Resource<C>,
-        then: impl FnOnce(Option<&Admission<Key, C>>) -> T,
+        then: impl FnOnce(Option<&LayerAdmission<C>>) -> T,
     ) -> T {
-        let admission = self.0.limiter(resource, request);
+        let admission = LayerAdmission::new(self.0.limiter(resource, request));
         then(Some(&admission).filter(|it| !it.is_empty()))
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn ask<T>(
+        &self,
+        request: &Request<A>,
+        resource: &Resource<C>,
+        ask: &Ask<'_>,
+        needs_limiter: bool,
+        then: impl FnOnce(Option<&LayerAdmission<C>>, Decision<Option<LayerPermits<C>>>) -> T,
+    ) -> T {
+        let mut result = Decision::Admitted(RulePermits::nothing());
+        let path = if needs_limiter {
+            AtOnce::Unasked
+        } else {
+            self.0.admit(resource, request, ask, &mut result)
+        };
+        match path {
+            AtOnce::Admitted => {
+                // There is nothing to drop, which a drop would find out by a call.
+                mem::forget(result);
+                then(None, Decision::Admitted(None))
+            }
+            AtOnce::InFlight(permit) => {
+                mem::forget(result);
+                then(None, Decision::Admitted(Some(LayerPermits::in_flight(permit))))
+            }
+            AtOnce::Permits => then(None, result.map(|it| Some(it.into()))),
+            AtOnce::Unasked => {
+                mem::forget(result);
+                self.with(request, resource, |limiter| then(limiter, limiter.ask(ask)))
+            }
+            AtOnce::Otherwise(version) => {
+                let (admission, decision) =
+                    Admission::concluded(version, resource, request, ask, result);
+                then(Some(&LayerAdmission::new(admission)), decision.map(|it| Some(it.into())))
+            }
+        }
     }
 }
 

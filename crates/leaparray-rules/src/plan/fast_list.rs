@@ -30,19 +30,37 @@ pub(super) fn ask<A: Caller + ?Sized, C: RuleClock>(
     ask: &Ask<'_>,
     result: &mut Decision<RulePermits<C>>,
 ) -> Option<bool> {
-    // The permits are added where they lie: a move takes as long as a rule.
-    let Decision::Admitted(permits) = result else { return None };
-    let decision = match take_all(version, word, caller, ask, permits)? {
-        Taking::AtOnce if version.number.has_decided() => {
-            return Some(permits.is_nothing());
-        }
-        Taking::AtOnce => Decision::Admitted(()),
-        Taking::Otherwise(decision) => decision,
-    };
-    let permits = mem::replace(permits, RulePermits::nothing());
-    let decision = decision.map(|()| permits);
+    let is_final = take(version, word, caller, ask, result)?;
+    if is_final && let Decision::Admitted(permits) = result {
+        return Some(permits.is_nothing());
+    }
+    let decision = mem::replace(result, Decision::Admitted(RulePermits::nothing()));
     *result = Admission::validated(version, resource, caller, ask, decision);
     Some(false)
+}
+
+/// Writes the decision of the rules into `result`, which has nothing to drop. Returns whether the
+/// request gets it: it is admitted at once, and by no number of a newer version. `None` if no rule
+/// was asked.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
+pub(super) fn take<A: Caller + ?Sized, C: RuleClock>(
+    version: &Version,
+    word: u64,
+    caller: &A,
+    ask: &Ask<'_>,
+    result: &mut Decision<RulePermits<C>>,
+) -> Option<bool> {
+    // The permits are added where they lie: a move takes as long as a rule.
+    let Decision::Admitted(permits) = result else { return None };
+    match take_all(version, word, caller, ask, permits)? {
+        Taking::AtOnce => Some(version.number.has_decided()),
+        Taking::Otherwise(decision) => {
+            let permits = mem::replace(permits, RulePermits::nothing());
+            *result = decision.map(|()| permits);
+            Some(false)
+        }
+    }
 }
 
 /// The decision of all rules.

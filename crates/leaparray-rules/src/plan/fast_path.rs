@@ -22,6 +22,94 @@ pub(crate) enum FastPath {
     Written,
 }
 
+/// How the fast path ends for a caller that has to know which rules have decided, unless they admit
+/// the request at once.
+#[cfg(feature = "tower")]
+pub(crate) enum AtOnce {
+    /// The request is admitted, without a permit that has to end.
+    Admitted,
+    /// The request is admitted with the permit of a limit in flight.
+    InFlight(ConcurrencyPermit<Arc<ConcurrencyLimiter>>),
+    /// The request is admitted with the permits that were written.
+    Permits,
+    /// No rule was asked.
+    Unasked,
+    /// The rules of the version have decided, which was written. It is not the decision that the
+    /// request gets: see [`Admission::concluded`].
+    Otherwise(Arc<Version>),
+}
+
+/// Decides on a request by the version that the thread keeps, if it is the newest one of the rules
+/// with that counter, and if each rule has a limiter of the fast path. A decision that [`AtOnce`]
+/// does not have is written into `result`, which has nothing to drop.
+#[cfg(feature = "tower")]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
+pub(crate) fn admit<A: Caller + ?Sized, C: RuleClock>(
+    newest: &AtomicU64,
+    resource: &Resource<C>,
+    caller: &A,
+    ask: &Ask<'_>,
+    result: &mut Decision<RulePermits<C>>,
+) -> AtOnce {
+    let Some(version) = kept::take_newest(newest) else { return AtOnce::Unasked };
+    let word = resource.rule_place();
+    let mut other = Decision::Admitted(());
+    let is_admitted = if let Some(bucket) = version.bucket(word) {
+        is_admitted(bucket.ask(ask), &mut other)
+    } else {
+        match version.alone(word) {
+            Some(FastLimiter::Window(limiter)) => is_admitted(limiter.ask(ask), &mut other),
+            Some(FastLimiter::Endless(limiter)) => limiter.admits(ask, &mut other),
+            Some(FastLimiter::InFlight(limiter)) => match limiter.ask(ask) {
+                Decision::Admitted(permit) if version.number.has_decided_beside(newest) => {
+                    kept::keep(version);
+                    return AtOnce::InFlight(permit);
+                }
+                decision => {
+                    set(result, decision.map(RulePermits::in_flight));
+                    return AtOnce::Otherwise(version);
+                }
+            },
+            _ => return admit_rarely(version, word, caller, ask, result),
+        }
+    };
+    if is_admitted && version.number.has_decided_beside(newest) {
+        kept::keep(version);
+        return AtOnce::Admitted;
+    }
+    set(result, other.map(|()| RulePermits::nothing()));
+    AtOnce::Otherwise(version)
+}
+
+/// Like [`admit`], for a resource with one rule by keys or with several rules. Asks none if one of
+/// them has a limiter that only the plan has.
+#[cfg(feature = "tower")]
+#[inline(never)]
+fn admit_rarely<A: Caller + ?Sized, C: RuleClock>(
+    version: Arc<Version>,
+    word: u64,
+    caller: &A,
+    ask: &Ask<'_>,
+    result: &mut Decision<RulePermits<C>>,
+) -> AtOnce {
+    let is_final = match version.alone(word) {
+        Some(FastLimiter::Other(Some(keyed))) => caller.key(&keyed.source).map(|key| {
+            let mut other = Decision::Admitted(());
+            let is_admitted = keyed.limiters.admits(&key, ask, &mut other);
+            set(result, other.map(|()| RulePermits::nothing()));
+            is_admitted && version.number.has_decided()
+        }),
+        Some(_) => None,
+        None => fast_list::take(&version, word, caller, ask, result),
+    };
+    match is_final {
+        Some(false) => return AtOnce::Otherwise(version),
+        Some(true) | None => kept::keep(version),
+    }
+    if is_final.is_some() { AtOnce::Permits } else { AtOnce::Unasked }
+}
+
 /// Decides on a request. A decision that [`FastPath`] does not have is written into `result`, which
 /// has nothing to drop.
 ///
