@@ -7,9 +7,9 @@ use std::sync::Arc;
 use leaparray::flow::{Account, Ask, ConcurrencyLimiter, ConcurrencyPermit, Decision, Limiter};
 use leaparray::{MonotonicClock, Outcome, Permit, Timestamp};
 
+use crate::key::Key;
 use crate::limiter::{RuleClock, RulePermits};
 use crate::plan::Admission;
-use crate::tower::Key;
 
 /// The [`Admission`] of a request in a layer. Its permits are smaller.
 ///
