@@ -15,6 +15,10 @@ mod explain;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod follow;
+#[cfg(feature = "tower")]
+mod key;
+#[cfg(feature = "tower")]
+mod layer_admission;
 mod limit;
 mod limiter;
 pub mod machine;
@@ -48,6 +52,10 @@ pub use enter_error::EnterError;
 pub use explain::{Concerned, Explanation, WhyNot};
 #[cfg(feature = "fleet")]
 pub use fleet::{Fleet, FleetLimit};
+#[cfg(feature = "tower")]
+pub use key::Key;
+#[cfg(feature = "tower")]
+pub use layer_admission::{LayerAdmission, LayerPermits};
 pub use limit::{Breaker, Counted, Failures, Limit, Percent};
 pub use limiter::RulePermits;
 pub use limiter::{RuleClock, RulePermit};
@@ -71,4 +79,4 @@ pub use text::RuleSet;
 #[cfg(feature = "axum")]
 pub use tower::RuleLayer;
 #[cfg(feature = "tower")]
-pub use tower::{ClientAddress, Key, RequestKeys, RuleLimits};
+pub use tower::{ClientAddress, RequestKeys, RuleLimits};

@@ -15,6 +15,8 @@ use crate::caller::Caller;
 use crate::decide::{enter, enter_after, is_nothing};
 use crate::enter_error::EnterError;
 use crate::limiter::{MaybeFleet, RuleClock, RulePermits};
+#[cfg(feature = "tower")]
+use crate::plan::AtOnce;
 use crate::plan::{Admission, Home, Kept, fast_path};
 use crate::rule::Rule;
 use crate::source::RulesStatus;
@@ -223,6 +225,19 @@ impl<C: RuleClock> Rules<C> {
         ask: &Ask<'_>,
     ) -> Decision<RulePermits<C>> {
         fast_path::ask(&self.newest, || &self.shared.home, resource, caller, ask)
+    }
+
+    /// Decides on a request, for a layer that has to know which rules have decided: see
+    /// [`fast_path::admit`].
+    #[cfg(feature = "tower")]
+    #[inline(always)]
+    pub(crate) fn admit<A: Caller + ?Sized>(
+        &self,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+    ) -> AtOnce<C> {
+        fast_path::admit(&self.newest, resource, caller, ask)
     }
 
     /// Enters a request into a resource, or refuses it and counts it there. `ask` is a time, or an

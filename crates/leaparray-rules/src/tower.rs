@@ -1,20 +1,19 @@
 //! The rules in a layer of `leaparray-tower`.
 
-use std::fmt::{self, Write as _};
-use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
-use std::ops::Deref;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use arrayvec::ArrayString;
-use http::{HeaderValue, Request};
+use http::Request;
+use leaparray::flow::{Ask, Decision, LimiterExt};
 use leaparray::{MonotonicClock, Resource};
 use leaparray_tower::Limits;
 
 use crate::caller::Caller;
 use crate::client::Network;
+use crate::key::Key;
+use crate::layer_admission::{LayerAdmission, LayerPermits};
 use crate::limiter::RuleClock;
-use crate::plan::Admission;
+use crate::plan::{Admission, AtOnce};
 use crate::rule::KeySource;
 use crate::rules::Rules;
 
@@ -63,75 +62,6 @@ impl RequestKeys {
     }
 }
 
-/// A key of a request. A text that needs no allocation for a header, an address, and a key of
-/// [`RequestKeys`]. A header of more than 64 bytes is stored as a hash of 128 bits, with a random
-/// key of the process.
-#[derive(Clone)]
-pub struct Key(Text);
-
-#[derive(Clone)]
-enum Text {
-    /// Visible ASCII.
-    Header(HeaderValue),
-    Short(ArrayString<{ Network::MAX_LEN }>),
-    Extension(Arc<str>),
-    Other(Box<str>),
-}
-
-impl Key {
-    /// The longest header that is a key as it is. A client chooses its length, and keys are stored.
-    const MAX_LEN: usize = 64;
-
-    fn of_header(value: &HeaderValue) -> Self {
-        if value.len() > Self::MAX_LEN {
-            return Self::of_long(value.as_bytes());
-        }
-        if value.to_str().is_ok() {
-            return Self(Text::Header(value.clone()));
-        }
-        // A character for each byte, so that no two values have the same key.
-        Self(Text::Other(value.as_bytes().iter().map(|it| char::from(*it)).collect()))
-    }
-
-    /// Returns a hash of 128 bits, with a random key of the process, instead of a long value: no
-    /// client finds two values with the same one.
-    fn of_long(value: &[u8]) -> Self {
-        static HASHERS: LazyLock<[RandomState; 2]> =
-            LazyLock::new(|| [(); 2].map(|()| RandomState::new()));
-        let [a, b] = [0, 1].map(|half: usize| HASHERS[half].hash_one(value));
-        let mut text = ArrayString::new();
-        let written = write!(text, "hash:{a:016x}{b:016x}");
-        debug_assert!(written.is_ok(), "37 characters fit");
-        Self(Text::Short(text))
-    }
-
-    fn of_client(network: Network) -> Self {
-        let mut text = ArrayString::new();
-        let written = write!(text, "{network}");
-        debug_assert!(written.is_ok(), "the longest text fits");
-        Self(Text::Short(text))
-    }
-}
-
-impl Deref for Key {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        match &self.0 {
-            Text::Header(value) => value.to_str().unwrap_or_default().trim(),
-            Text::Short(text) => text,
-            Text::Extension(text) => text,
-            Text::Other(text) => text,
-        }
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
-    }
-}
-
 /// A request has the keys of its headers, of its [`ClientAddress`], and of its [`RequestKeys`]. A
 /// header that was sent more than once is no key, but each value counts for conditions.
 impl<A> Caller for Request<A> {
@@ -152,7 +82,7 @@ impl<A> Caller for Request<A> {
             KeySource::Extension(name) => {
                 let RequestKeys(keys) = self.extensions().get()?;
                 let (_, key) = keys.iter().find(|(known, _)| **known == **name)?;
-                Some(Key(Text::Extension(Arc::clone(key))))
+                Some(Key::of_extension(key))
             }
             KeySource::Resource | KeySource::Context => None,
         }
@@ -188,17 +118,46 @@ const fn connected<A>(_request: &Request<A>) -> Option<SocketAddr> {
 pub struct RuleLimits<C: RuleClock = MonotonicClock>(Rules<C>);
 
 impl<A, C: RuleClock> Limits<A, C> for RuleLimits<C> {
-    type Limiter = Admission<Key, C>;
+    type Limiter = LayerAdmission<C>;
 
     #[inline]
     fn with<T>(
         &self,
         request: &Request<A>,
         resource: &Resource<C>,
-        then: impl FnOnce(Option<&Admission<Key, C>>) -> T,
+        then: impl FnOnce(Option<&LayerAdmission<C>>) -> T,
     ) -> T {
-        let admission = self.0.limiter(resource, request);
+        let admission = LayerAdmission::new(self.0.limiter(resource, request));
         then(Some(&admission).filter(|it| !it.is_empty()))
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn ask<T>(
+        &self,
+        request: &Request<A>,
+        resource: &Resource<C>,
+        ask: &Ask<'_>,
+        needs_limiter: bool,
+        then: impl FnOnce(Option<&LayerAdmission<C>>, Decision<Option<LayerPermits<C>>>) -> T,
+    ) -> T {
+        let path =
+            if needs_limiter { AtOnce::Unasked } else { self.0.admit(resource, request, ask) };
+        match path {
+            AtOnce::Admitted => then(None, Decision::Admitted(None)),
+            AtOnce::InFlight(permit) => {
+                then(None, Decision::Admitted(Some(LayerPermits::in_flight(permit))))
+            }
+            AtOnce::Permits(permits) => then(None, Decision::Admitted(Some(permits.into()))),
+            AtOnce::Unasked => {
+                self.with(request, resource, |limiter| then(limiter, limiter.ask(ask)))
+            }
+            AtOnce::Otherwise(version, decision) => {
+                let (admission, decision) =
+                    Admission::concluded(version, resource, request, ask, decision);
+                then(Some(&LayerAdmission::new(admission)), decision.map(|it| Some(it.into())))
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use http::Request;
-use leaparray::flow::{Ask, Decision, Limiter};
+use leaparray::flow::{Ask, Decision, Limiter, LimiterExt};
 use leaparray::{MonotonicClock, Resource};
 
 /// A choice of the limiter that decides on a request.
@@ -24,7 +24,27 @@ pub trait Limits<A, C = MonotonicClock> {
         resource: &Resource<C>,
         then: impl FnOnce(Option<&Self::Limiter>) -> T,
     ) -> T;
+
+    /// Asks the limiter of the request, and calls `then` with the limiter and its decision. If the
+    /// request is admitted at once and `needs_limiter` is false, the limiter may be left out. For
+    /// `leaparray-rules`, where making the limiter takes longer than the decision.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the decision goes through memory")]
+    fn ask<T>(
+        &self,
+        request: &Request<A>,
+        resource: &Resource<C>,
+        ask: &Ask<'_>,
+        _needs_limiter: bool,
+        then: impl FnOnce(Option<&Self::Limiter>, DecisionOf<Self::Limiter>) -> T,
+    ) -> T {
+        self.with(request, resource, |limiter| then(limiter, limiter.ask(ask)))
+    }
 }
+
+/// The decision of a limiter on a request; without a permit if there is no limiter.
+type DecisionOf<L> = Decision<Option<<L as Limiter>::Permit>>;
 
 /// The default: admits every request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,6 +110,8 @@ where
 {
     type Limiter = L;
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the call of the closure costs time")]
     fn with<T>(
         &self,
         _request: &Request<A>,
@@ -113,6 +135,8 @@ where
 {
     type Limiter = L;
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the call of the closure costs time")]
     fn with<T>(
         &self,
         request: &Request<A>,

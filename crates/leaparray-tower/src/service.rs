@@ -6,7 +6,7 @@ use std::{fmt, mem};
 
 use http::{Request, Response};
 use http_body::Body;
-use leaparray::flow::{Ask, Decision, Limiter, LimiterExt, Quota, Refusal};
+use leaparray::flow::{Ask, Decision, Limiter, Quota, Refusal};
 use leaparray::node::OnDrop;
 use leaparray::{Clock, MonotonicClock, Resource, Timestamp};
 use tower_layer::Layer;
@@ -67,6 +67,8 @@ where
         self.inner.poll_ready(cx).map_err(R::error)
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, it moves the future")]
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         let layer = &*self.layer;
         let options = &layer.options;
@@ -74,14 +76,16 @@ where
         let Found { resource, unconfirmed } = layer.resources.find(&request);
         let now = resource.clock().now();
         let mut told = None;
-        let decision = layer.limits.with(&request, &resource, |limiter| {
-            let decision = limiter.ask(&Ask::at(now).over(&*resource));
-            // Without a limiter, there is nothing to tell, which a compiler can see.
-            if limiter.is_some() && (options.quota_headers || !decision.is_admitted()) {
-                told = Some(Told::by(limiter, &decision, now, options.quota_headers));
-            }
-            decision
-        });
+        let ask = Ask::at(now).over(&*resource);
+        let needs_limiter = options.quota_headers;
+        let decision =
+            layer.limits.ask(&request, &resource, &ask, needs_limiter, |limiter, decision| {
+                // Without a limiter, there is nothing to tell, which a compiler can see.
+                if limiter.is_some() && (options.quota_headers || !decision.is_admitted()) {
+                    told = Some(Told::by(limiter, &decision, now, options.quota_headers));
+                }
+                decision
+            });
         let is_outbound = layer.resources.is_outbound();
         let deadlines = Deadlines::of(&request, is_outbound, options.timeout_around, now);
         #[cfg(feature = "tracing")]
@@ -89,14 +93,11 @@ where
             Some(refusal) => events::refused(&resource, refusal, now),
             None => events::admitted(&resource, now),
         }
-        let decision = match decision {
-            Decision::Refused(refusal) => {
-                refusal.count_at(&resource, now, 1);
-                let told = told.expect("the limiter is asked about each refusal");
-                return ResponseFuture::refused(refuse(layer, refusal, &resource, told, request));
-            }
-            admitted => admitted,
-        };
+        if let Some(refusal) = decision.refusal() {
+            refusal.count_at(&resource, now, 1);
+            let told = told.expect("the limiter is asked about each refusal");
+            return ResponseFuture::refused(refuse(layer, refusal, &resource, told, request));
+        }
         // Before the request enters: between its entry and the call, nothing else may panic. So the
         // entry stays in the registers until it is in its place.
         let quotas = told.as_mut().and_then(|told| told.quotas_of_admitted(now));

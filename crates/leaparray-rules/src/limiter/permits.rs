@@ -59,6 +59,24 @@ impl<C: RuleClock> RulePermits<C> {
         all
     }
 
+    /// Returns the permit, if it is that of one rule that limits the requests in flight, and `None`
+    /// if there is no permit that has to end.
+    ///
+    /// # Errors
+    ///
+    /// Returns the permits if there are others.
+    #[cfg(feature = "tower")]
+    #[inline]
+    pub(crate) fn into_in_flight(
+        mut self,
+    ) -> Result<Option<ConcurrencyPermit<Arc<ConcurrencyLimiter>>>, Self> {
+        match self.0.take() {
+            None => Ok(None),
+            Some(Held::InFlight(permit)) => Ok(Some(permit)),
+            others => Err(Self(ManuallyDrop::new(others))),
+        }
+    }
+
     /// Returns whether there is none that has to end.
     #[inline]
     pub(crate) fn is_nothing(&self) -> bool {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
 
-use leaparray::flow::{Account, Ask, Decision, Limiter, Quota};
+use leaparray::flow::{Account, Ask, Decision, Limiter, Quota, Refusal};
 use leaparray::{MonotonicClock, Permit, Resource, Timestamp};
 use smallvec::SmallVec;
 
@@ -174,13 +174,48 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
         A: Caller<Key = K> + ?Sized,
     {
         if let Decision::Refused(refusal) = decision {
-            let rule = &version.plan::<C>().rules[rule];
-            if ask.is_first() {
-                rule.count_refusal();
-            }
-            return Decision::Refused(rule.named(ask, refusal));
+            return Decision::Refused(Self::refused_by(version, rule, ask, refusal));
         }
         Self::validated(version, resource, caller, ask, decision)
+    }
+
+    /// Counts a refusal at the rule that has refused alone, and returns it in the name of the rule.
+    fn refused_by(version: &Version, rule: usize, ask: &Ask<'_>, refusal: Refusal) -> Refusal {
+        let rule = &version.plan::<C>().rules[rule];
+        if ask.is_first() {
+            rule.count_refusal();
+        }
+        rule.named(ask, refusal)
+    }
+
+    /// Returns the rules of a version, which have decided on a request, and the decision that it
+    /// gets: see [`AtOnce::Otherwise`](super::AtOnce::Otherwise).
+    #[cfg(feature = "tower")]
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn concluded<A>(
+        version: Arc<Version>,
+        resource: &Resource<C>,
+        caller: &A,
+        ask: &Ask<'_>,
+        mut decision: Decision<RulePermits<C>>,
+    ) -> (Self, Decision<RulePermits<C>>)
+    where
+        A: Caller<Key = K> + ?Sized,
+    {
+        // Each rule of a list has named and counted its refusal.
+        if let Decision::Refused(refusal) = &mut decision
+            && let Some(rule) = version.rule_alone(resource.rule_place())
+        {
+            *refusal = Self::refused_by(&version, rule, ask, *refusal);
+        }
+        let admission = Self::find(PlanRef::of(version).into(), resource, caller);
+        // A refusal is by a number of a version that was in force since the request came.
+        if !decision.is_refused() && !admission.plan.number.has_decided() {
+            let next = admission.plan.newest_plan().map(|it| Self::find(it, resource, caller));
+            decision = admission.reconsider(next, ask, decision);
+        }
+        (admission, decision)
     }
 
     /// Reconsiders a decision by a plan. The caller is there, and has the keys for which the newest

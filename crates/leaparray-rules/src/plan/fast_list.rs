@@ -29,16 +29,28 @@ pub(super) fn ask<A: Caller + ?Sized, C: RuleClock>(
     caller: &A,
     ask: &Ask<'_>,
 ) -> Option<Decision<RulePermits<C>>> {
-    let mut permits = RulePermits::nothing();
-    let decision = match take_all(version, word, caller, ask, &mut permits)? {
-        Taking::AtOnce if version.number.has_decided() => {
-            return Some(Decision::Admitted(permits));
-        }
-        Taking::AtOnce => Decision::Admitted(()),
-        Taking::Otherwise(decision) => decision,
-    };
-    let decision = decision.map(|()| permits);
+    let (decision, is_final) = take(version, word, caller, ask)?;
+    if is_final {
+        return Some(decision);
+    }
     Some(Admission::validated(version, resource, caller, ask, decision))
+}
+
+/// Returns the decision of the rules, and whether the request gets it: it is admitted at once, and
+/// by no number of a newer version. `None` if no rule was asked.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "out of line, the permits are moved once more")]
+pub(super) fn take<A: Caller + ?Sized, C: RuleClock>(
+    version: &Version,
+    word: u64,
+    caller: &A,
+    ask: &Ask<'_>,
+) -> Option<(Decision<RulePermits<C>>, bool)> {
+    let mut permits = RulePermits::nothing();
+    Some(match take_all(version, word, caller, ask, &mut permits)? {
+        Taking::AtOnce => (Decision::Admitted(permits), version.number.has_decided()),
+        Taking::Otherwise(decision) => (decision.map(|()| permits), false),
+    })
 }
 
 /// The decision of all rules.

@@ -5,6 +5,8 @@ use std::sync::atomic::AtomicU64;
 
 use leaparray::Resource;
 use leaparray::flow::{Ask, Decision, LimiterExt};
+#[cfg(feature = "tower")]
+use leaparray::flow::{ConcurrencyLimiter, ConcurrencyPermit};
 
 use super::version::Version;
 use super::{Admission, Home, Kept, fast_list, kept};
@@ -50,6 +52,95 @@ pub(crate) fn ask<'a, A: Caller + ?Sized, C: RuleClock>(
 #[inline]
 fn set(decision: &mut Decision, value: Decision) {
     *decision = value;
+}
+
+/// How the rules of a version decide for a caller that has to know which ones have decided, unless
+/// they admit the request at once.
+#[cfg(feature = "tower")]
+pub(crate) enum AtOnce<C: RuleClock> {
+    /// The request is admitted, without a permit that has to end.
+    Admitted,
+    /// The request is admitted with the permit of a limit in flight.
+    InFlight(ConcurrencyPermit<Arc<ConcurrencyLimiter>>),
+    /// The request is admitted with these permits.
+    Permits(RulePermits<C>),
+    /// No rule was asked.
+    Unasked,
+    /// The decision of the rules of a version. It is not the one that the request gets: see
+    /// [`Admission::concluded`].
+    Otherwise(Arc<Version>, Decision<RulePermits<C>>),
+}
+
+/// Decides on a request by the version that the thread keeps, if it is the newest one of the rules
+/// with that counter, and if each rule has a limiter of the fast path.
+#[cfg(feature = "tower")]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call takes as long as what it does")]
+pub(crate) fn admit<A: Caller + ?Sized, C: RuleClock>(
+    newest: &AtomicU64,
+    resource: &Resource<C>,
+    caller: &A,
+    ask: &Ask<'_>,
+) -> AtOnce<C> {
+    let Some(version) = kept::take_newest(newest) else { return AtOnce::Unasked };
+    let word = resource.rule_place();
+    let mut other = Decision::Admitted(());
+    let is_admitted = if let Some(bucket) = version.bucket(word) {
+        is_admitted(bucket.ask(ask), &mut other)
+    } else {
+        match version.alone(word) {
+            Some(FastLimiter::Window(limiter)) => is_admitted(limiter.ask(ask), &mut other),
+            Some(FastLimiter::Endless(limiter)) => limiter.admits(ask, &mut other),
+            Some(FastLimiter::InFlight(limiter)) => match limiter.ask(ask) {
+                Decision::Admitted(permit) if version.number.has_decided_beside(newest) => {
+                    kept::keep_alone(version);
+                    return AtOnce::InFlight(permit);
+                }
+                decision => {
+                    return AtOnce::Otherwise(version, decision.map(RulePermits::in_flight));
+                }
+            },
+            _ => return admit_rarely(version, word, caller, ask),
+        }
+    };
+    if is_admitted && version.number.has_decided_beside(newest) {
+        kept::keep(version);
+        return AtOnce::Admitted;
+    }
+    AtOnce::Otherwise(version, other.map(|()| RulePermits::nothing()))
+}
+
+/// As [`admit`], for a resource with one rule by keys or with several rules. Asks none if one of
+/// them has a limiter that only the plan has.
+#[cfg(feature = "tower")]
+#[inline(never)]
+fn admit_rarely<A: Caller + ?Sized, C: RuleClock>(
+    version: Arc<Version>,
+    word: u64,
+    caller: &A,
+    ask: &Ask<'_>,
+) -> AtOnce<C> {
+    let decided = match version.alone(word) {
+        Some(FastLimiter::Other(Some(keyed))) => caller.key(&keyed.source).map(|key| {
+            let mut other = Decision::Admitted(());
+            let is_admitted = keyed.limiters.admits(&key, ask, &mut other);
+            let is_final = is_admitted && version.number.has_decided();
+            (other.map(|()| RulePermits::nothing()), is_final)
+        }),
+        Some(_) => None,
+        None => fast_list::take(&version, word, caller, ask),
+    };
+    match decided {
+        Some((Decision::Admitted(permits), true)) => {
+            kept::keep(version);
+            AtOnce::Permits(permits)
+        }
+        Some((decision, _)) => AtOnce::Otherwise(version, decision),
+        None => {
+            kept::keep(version);
+            AtOnce::Unasked
+        }
+    }
 }
 
 /// Decides by rules whose limiters are not one bucket with a number.

@@ -25,6 +25,8 @@ use crate::limiter::{
 use crate::part::Part;
 use crate::rule::Rule;
 pub use admission::Admission;
+#[cfg(feature = "tower")]
+pub(crate) use fast_path::AtOnce;
 pub(crate) use home::Home;
 pub(crate) use index::{Index, Member};
 pub(crate) use kept::Kept;

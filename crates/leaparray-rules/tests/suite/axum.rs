@@ -237,3 +237,69 @@ async fn paced_request_waits_and_gives_its_place_back_if_it_is_dropped() {
     // The clock of the registry stands still: two seconds after the first, as the one that left.
     assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
 }
+
+const OTHER: &str = "[[rule]]\nname = \"other\"\nresource = \"*\"\nlimit = \"99 per hour\"\n";
+
+/// Each kind of limiter, alone and beside another rule.
+#[tokio::test]
+async fn refusal_in_a_layer_is_named_and_counts_once_at_its_rule() {
+    let limiters = [
+        "limit = \"2 per hour, bursts of 2\"",
+        "limit = \"2 per hour\"",
+        "key = \"header:x-api-key\"\nlimit = \"2 per hour, bursts of 2\"",
+        "in_flight = 2",
+    ];
+    for (limiter, beside) in limiters.into_iter().flat_map(|it| [(it, ""), (it, OTHER)]) {
+        let rule = format!("[[rule]]\nname = \"r\"\nresource = \"*\"\n{limiter}\n");
+        let service = service(&(beside.to_owned() + &rule));
+        let call = async || {
+            let request = Request::get("/api/orders").header("x-api-key", "ann");
+            service.app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+        };
+        let held = [call().await, call().await].map(|response| {
+            assert_eq!(response.status(), 200, "{limiter}");
+            response
+        });
+        let refused = call().await;
+        assert_eq!(refused.status(), 429, "{limiter}");
+        if !limiter.starts_with("in_flight") {
+            let limits = refused.headers()["ratelimit"].to_str().unwrap();
+            assert!(limits.contains("\"r\";r=0"), "{limits}");
+        }
+        let counted = service.rules.status().refused.clone();
+        assert_eq!(counted.iter().find(|(name, _)| &**name == "r").unwrap().1, 1, "{limiter}");
+        assert_eq!(counted.iter().map(|it| it.1).sum::<u64>(), 1, "{limiter}");
+        let resource = service.rules.registry().get("GET /api/orders").unwrap();
+        assert_eq!(resource.lifetime().sum(MetricEvent::Block), 1, "{limiter}");
+        drop(held);
+    }
+}
+
+/// Permits of one rule, of two, and of a rule whose permits are not only of a limit in flight.
+#[tokio::test]
+async fn permits_of_a_request_in_a_layer_end_with_its_body() {
+    let rule = |name: &str, limiter: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nresource = \"*\"\n{limiter}\n")
+    };
+    let in_flight = rule("r", "in_flight = 1");
+    let of_class =
+        rule("r", "in_flight = 1\npriority = \"header:x-class\"\nshares = { \"*\" = \"100 %\" }");
+    let sets = [
+        in_flight.clone(),
+        in_flight.clone() + OTHER,
+        in_flight.clone() + &rule("breaker", "breaker = \"adaptive\""),
+        in_flight + &rule("second", "in_flight = 1"),
+        of_class,
+    ];
+    for text in sets {
+        let service = service(&text);
+        for round in 0..3 {
+            let request = Request::get("/api/orders").body(Body::empty()).unwrap();
+            let held = service.app.clone().oneshot(request).await.unwrap();
+            assert_eq!(held.status(), 200, "{text}{round}");
+            assert_eq!(service.status(Request::get("/api/orders")).await, 429, "{text}{round}");
+            drop(held);
+        }
+        assert_eq!(service.status(Request::get("/api/orders")).await, 200, "{text}");
+    }
+}

@@ -79,6 +79,39 @@ fn question_in_the_middle_of_a_change_is_decided_anew() {
     }
 }
 
+/// A layer is told the rules of the version that has decided, for what they have left.
+#[cfg(feature = "tower")]
+#[test]
+fn question_of_a_layer_in_the_middle_of_a_change_is_decided_anew() {
+    use leaparray::flow::Limiter;
+    use leaparray_tower::Limits;
+
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let request = |key: &str| http::Request::get("/").header("x-key", key).body(()).unwrap();
+    let bucket = ("r", "limit = \"9 per hour, bursts of 9\"");
+    let keyed = ("each", "key = \"header:x-key\"\nlimit = \"1 per hour, bursts of 1\"");
+    let none = ("none", "limit = \"0 per hour\"");
+    for before in [file(&[bucket]), file(&[bucket, ("more", "in_flight = 9")])] {
+        let asked = |rules: &Rules<Hooked>, resource: &Resource<Hooked>, key: &str| {
+            rules.limits().ask(&request(key), resource, &ask, false, |limiter, decision| {
+                let mut quotas = Vec::new();
+                let mut visit = |it: leaparray::flow::Quota| quotas.extend(it.name);
+                limiter.inspect(|it| it.account().each_quota(ask.now(), &mut visit));
+                (decision.refusal().map(|it| it.limiter().unwrap()), quotas)
+            })
+        };
+        let (rules, resource) = changed_in_a_decision(&before, file(&[keyed]));
+        assert_eq!(asked(&rules, &resource, "ann"), (None, vec!["each"]));
+        assert_eq!(rules.status().version, 2, "the change came in between");
+        assert_eq!(asked(&rules, &resource, "ann"), (Some("each"), vec!["each"]));
+        assert_eq!(asked(&rules, &resource, "bob").0, None);
+
+        let (rules, resource) = changed_in_a_decision(&before, file(&[bucket, none]));
+        assert_eq!(asked(&rules, &resource, "ann"), (Some("none"), vec!["r", "none"]));
+        assert_eq!(rules.status().refused, [(Arc::from("none"), 1)]);
+    }
+}
+
 /// No rule of the former version asks for the context, and the new one concerns only one context.
 #[test]
 fn request_in_a_context_is_decided_anew_by_the_rules_of_its_context() {

@@ -5,6 +5,7 @@ mod cuts;
 mod hang_ups;
 mod large_frames;
 mod limits;
+mod resets;
 mod server;
 mod shutdown;
 mod tools;
