@@ -174,8 +174,9 @@ fn get_entry(
 /// Notes that a request that entered in another cell has ended on the calling thread, so it is none
 /// of the requests that entered in the thread's own cell.
 pub(crate) fn note_end_of_other(window: u64) {
-    if let Some(CachedCell { way, .. }) = find(window) {
-        way.cold.gauge.note_end_of_other();
+    let ThreadCache { directory, pages } = CACHE.with(Cell::get);
+    if let Some(cold) = pages.cold(directory, window) {
+        cold.gauge.note_end_of_other();
     }
 }
 

@@ -5,7 +5,7 @@ mod tests;
 
 use std::fmt;
 
-use super::cache_set::{MovedEntry, Set, WAYS, WINDOW_STRIDE, Way};
+use super::cache_set::{ColdEntry, MovedEntry, Set, WAYS, WINDOW_STRIDE, Way};
 use super::further_sets::FurtherSets;
 use crate::sync::{AtomicCell, OnceLock, PrivateU64, THREAD_CACHE_SETS};
 
@@ -114,6 +114,24 @@ impl Pages {
         };
         let page = self.made[self.page_of(window)].get()?;
         Some(Way::at(found, &page.states[set], way))
+    }
+
+    /// Returns the words of a window's entry that are beside it, without the state of its cell.
+    #[inline]
+    pub(super) fn cold(
+        &'static self,
+        directory: &'static Directory,
+        window: u64,
+    ) -> Option<&'static ColdEntry> {
+        let Set { entries: [first, second], cold: [cold, cold_of_second] } =
+            &directory[page_of(window) as usize].load()[set_of(window)];
+        if first.is_of(window) {
+            Some(cold)
+        } else if second.is_of(window) {
+            Some(cold_of_second)
+        } else {
+            Some(self.further.find(window)?.cold)
+        }
     }
 
     /// Takes a way for a window that has none. If there is none, the thread abandons a cell.
