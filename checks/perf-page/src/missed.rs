@@ -54,32 +54,6 @@ const EXPLAINED: &[Explained] = &[
         "because the number of requests in flight is in the cells of idle threads, too",
     ),
     explained(
-        "",
-        |it| it.case.starts_with("roll over") && it.crowd == Crowd::IDLE,
-        "The first record in a bucket takes {measured} × as long while 256 threads idle, not \
-         {goal} ×",
-        "because it checks up to 32 idle cells",
-    ),
-    explained(
-        "",
-        |it| it.case.starts_with("the same, and the requests end"),
-        "A request that ends on another thread takes {measured} × as long as one that ends on its \
-         own, not {goal} ×",
-        "because its entry goes from core to core, and how long that takes differs from run to run",
-    ),
-    explained(
-        "feedback",
-        |it| it.case.starts_with("a call through `CircuitBreaker`"),
-        "A call through `CircuitBreaker` takes {measured} × a recorded success, not {goal} ×",
-        "because it includes the admission and the decision on the state",
-    ),
-    explained(
-        "histograms",
-        |it| it.case.starts_with("four quantiles"),
-        "Four quantiles at scale 5 take {measured} ns, not {goal} ns",
-        "because scale 5 has twice as many bins as scale 4, which meets the goal",
-    ),
-    explained(
         "histograms",
         |it| it.case.starts_with("rotate"),
         "The first record in a bucket takes {measured} × as long with a histogram, not {goal} ×",
@@ -126,47 +100,7 @@ const EXPLAINED: &[Explained] = &[
     ),
 ];
 
-const READ: &str = "× a read of the counter";
-const SHARED: &str = "× a `fetch_add` on a shared counter";
-const REFUSED: &str = "× a refusal by `governor`";
-
 const UNEXPLAINED: &[Unexplained] = &[
-    unexplained(
-        "",
-        |it| it.case.starts_with("record a success"),
-        "record a success and its response time",
-        READ,
-    ),
-    unexplained(
-        "",
-        |it| it.case.starts_with("enter a"),
-        "enter a `ResourceNode` and succeed",
-        READ,
-    ),
-    unexplained(
-        "",
-        |it| it.case.starts_with("record one event") && it.crowd == Crowd::of(1),
-        "record one event without a read of the counter, 1 thread",
-        SHARED,
-    ),
-    unexplained(
-        "",
-        |it| it.case.starts_with("record one event") && it.crowd == Crowd::of(2),
-        "record one event without a read of the counter, 2 threads",
-        SHARED,
-    ),
-    unexplained(
-        "",
-        |it| it.case.starts_with("record in 1,000 windows"),
-        "record in 1,000 windows in turn, 2 threads",
-        READ,
-    ),
-    unexplained(
-        "",
-        |it| it.unit == "ns for each additional cell",
-        "read a rate or a sum, for each further thread that records",
-        "ns",
-    ),
     unexplained(
         "",
         |it| it.case.contains("over the last") && it.crowd == Crowd::IDLE,
@@ -175,27 +109,9 @@ const UNEXPLAINED: &[Unexplained] = &[
     ),
     unexplained(
         "",
-        |it| it.case.contains("snapshot_at") && it.crowd == Crowd::ENDED,
-        "take a snapshot after 1,024 threads have ended",
-        "ns",
-    ),
-    unexplained(
-        "",
         |it| it.case.starts_with("roll over") && it.crowd == Crowd::of(1),
         "the first record in a bucket",
         "× allocating a bucket and storing it",
-    ),
-    unexplained(
-        "",
-        |it| it.case.starts_with("roll over") && it.crowd == Crowd::ENDED,
-        "the first record in a bucket after 1,024 threads have ended",
-        "× as long as without them",
-    ),
-    unexplained(
-        "",
-        |it| it.case.ends_with(", refused"),
-        "`WarmUp` or `AdaptiveBreaker` refuses",
-        REFUSED,
     ),
     unexplained(
         "",
@@ -214,12 +130,6 @@ const UNEXPLAINED: &[Unexplained] = &[
         |it| it.case.starts_with("`Rules::apply` changes"),
         "`Rules::apply` changes 1 or 10 rules",
         "× `load_rules` of `sentinel-core`",
-    ),
-    unexplained(
-        "histograms",
-        |it| it.case.starts_with("record with"),
-        "record a response time in a histogram",
-        READ,
     ),
     unexplained(
         "leases",
