@@ -27,9 +27,9 @@ thread_local! {
 /// A cache of one thread's cells by the ids of their windows.
 ///
 /// It has plain references to cells of the process-wide slab. The thread owns these cells until it
-/// abandons them: when it ends, or when all ways for another window have been taken. A dropped
-/// window returns its cells to the slab; an entry of such a window never matches again, since no id
-/// is used twice.
+/// abandons them: when it ends, when all ways for another window have been taken, or when it has as
+/// many recorders as it may keep. A dropped window returns its cells to the slab. An entry of such
+/// a window never matches again, since no id is used twice.
 ///
 /// One thread at a time uses a cache, and no other thread reads it. Its words are atomic so that a
 /// leaked cache can go from a thread that has ended to a thread that begins, without unsafe code.

@@ -26,8 +26,9 @@ pub(crate) struct Buckets<C>([Slot<C>; BUCKETS]);
 /// 1.4 KiB of other ones.
 pub(crate) const BUCKETS: usize = 4;
 
-/// The buckets from which on they are grouped. The pointers to fewer ones take few cache lines, and
-/// each takes as much memory as by hand. The last group of more than that wastes 9 bytes for each.
+/// The number of buckets from which a change puts them into groups. The pointers to fewer buckets
+/// take few cache lines, and a bucket that lies alone takes as much memory as by hand. The unused
+/// buckets of the last group take at most 9 bytes for each of the others.
 const MANY: usize = 64;
 
 /// A bucket, such that a decision reads and writes one cache line.

@@ -190,11 +190,15 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
 
     /// Returns the rules of a version, which have decided on a request, and the decision that it
     /// gets: see [`AtOnce::Otherwise`](super::AtOnce::Otherwise).
+    ///
+    /// `word` is that of the resource at the decision. A handle that threads share may have another
+    /// one by now, of a newer version.
     #[cfg(feature = "tower")]
     #[cold]
     #[inline(never)]
     pub(crate) fn concluded<A>(
         version: Arc<Version>,
+        word: u64,
         resource: &Resource<C>,
         caller: &A,
         ask: &Ask<'_>,
@@ -205,7 +209,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     {
         // Each rule of a list has named and counted its refusal.
         if let Decision::Refused(refusal) = &mut decision
-            && let Some(rule) = version.rule_alone(resource.rule_place())
+            && let Some(rule) = version.rule_alone(word)
         {
             *refusal = Self::refused_by(&version, rule, ask, *refusal);
         }

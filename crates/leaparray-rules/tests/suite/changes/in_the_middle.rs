@@ -112,6 +112,42 @@ fn question_of_a_layer_in_the_middle_of_a_change_is_decided_anew() {
     }
 }
 
+/// Threads share a handle to the resource. Before a refusal by the former version is concluded,
+/// another thread has found the place of the rules in the new one.
+#[cfg(feature = "tower")]
+#[test]
+fn refusal_of_a_layer_beside_a_change_is_named_and_counts_once() {
+    use leaparray_tower::Limits;
+
+    let now = Timestamp::from_secs(1 << 30);
+    let request = http::Request::get("/").header("x-key", "ann").body(()).unwrap();
+    for rule in [
+        "limit = \"1 per hour, bursts of 1\"",
+        "key = \"header:x-key\"\nlimit = \"1 per hour, bursts of 1\"",
+    ] {
+        let clock = Hooked::default();
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let rules = Rules::new(Arc::new(registry));
+        rules.apply(&file(&[("r", rule)]));
+        let resource = Arc::new(rules.registry().resource("a").unwrap());
+        let refused_by = || {
+            rules.limits().ask(&request, &resource, &Ask::at(now), false, |_, decision| {
+                decision.refusal().map(|it| it.limiter())
+            })
+        };
+        assert_eq!(refused_by(), None);
+        let (other, shared) = (rules.clone(), Arc::clone(&resource));
+        let call = Box::new(move || {
+            other.apply(&file(&[("r", rule), ("more", "in_flight = 9")]));
+            assert!(other.ask(&shared, &"bob", &Ask::at(now).many(0)).is_admitted());
+        });
+        *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
+        assert_eq!(refused_by(), Some(Some("r")), "{rule}");
+        assert_eq!(rules.status().version, 2, "the change came in between");
+        assert_eq!(rules.status().refused, [(Arc::from("r"), 1)], "{rule}");
+    }
+}
+
 /// No rule of the former version asks for the context, and the new one concerns only one context.
 #[test]
 fn request_in_a_context_is_decided_anew_by_the_rules_of_its_context() {
