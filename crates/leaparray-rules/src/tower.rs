@@ -152,9 +152,9 @@ impl<A, C: RuleClock> Limits<A, C> for RuleLimits<C> {
             AtOnce::Unasked => {
                 self.with(request, resource, |limiter| then(limiter, limiter.ask(ask)))
             }
-            AtOnce::Otherwise(version, decision) => {
+            AtOnce::Otherwise(version, word, decision) => {
                 let (admission, decision) =
-                    Admission::concluded(version, resource, request, ask, decision);
+                    Admission::concluded((version, word), resource, request, ask, decision);
                 then(Some(&LayerAdmission::new(admission)), decision.map(|it| Some(it.into())))
             }
         }

@@ -189,12 +189,13 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     }
 
     /// Returns the rules of a version, which have decided on a request, and the decision that it
-    /// gets: see [`AtOnce::Otherwise`](super::AtOnce::Otherwise).
+    /// gets: see [`AtOnce::Otherwise`](super::AtOnce::Otherwise). `word` is the one by which the
+    /// rules were found. The resource may have the word of another version by now.
     #[cfg(feature = "tower")]
     #[cold]
     #[inline(never)]
     pub(crate) fn concluded<A>(
-        version: Arc<Version>,
+        (version, word): (Arc<Version>, u64),
         resource: &Resource<C>,
         caller: &A,
         ask: &Ask<'_>,
@@ -205,7 +206,7 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     {
         // Each rule of a list has named and counted its refusal.
         if let Decision::Refused(refusal) = &mut decision
-            && let Some(rule) = version.rule_alone(resource.rule_place())
+            && let Some(rule) = version.rule_alone(word)
         {
             *refusal = Self::refused_by(&version, rule, ask, *refusal);
         }

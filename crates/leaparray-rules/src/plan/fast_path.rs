@@ -66,9 +66,9 @@ pub(crate) enum AtOnce<C: RuleClock> {
     Permits(RulePermits<C>),
     /// No rule was asked.
     Unasked,
-    /// The decision of the rules of a version. It is not the one that the request gets: see
-    /// [`Admission::concluded`].
-    Otherwise(Arc<Version>, Decision<RulePermits<C>>),
+    /// The decision of the rules of a version, and the word by which they were found. It is not the
+    /// decision that the request gets: see [`Admission::concluded`].
+    Otherwise(Arc<Version>, u64, Decision<RulePermits<C>>),
 }
 
 /// Decides on a request by the version that the thread keeps, if it is the newest one of the rules
@@ -97,7 +97,7 @@ pub(crate) fn admit<A: Caller + ?Sized, C: RuleClock>(
                     return AtOnce::InFlight(permit);
                 }
                 decision => {
-                    return AtOnce::Otherwise(version, decision.map(RulePermits::in_flight));
+                    return AtOnce::Otherwise(version, word, decision.map(RulePermits::in_flight));
                 }
             },
             _ => return admit_rarely(version, word, caller, ask),
@@ -107,7 +107,7 @@ pub(crate) fn admit<A: Caller + ?Sized, C: RuleClock>(
         kept::keep(version);
         return AtOnce::Admitted;
     }
-    AtOnce::Otherwise(version, other.map(|()| RulePermits::nothing()))
+    AtOnce::Otherwise(version, word, other.map(|()| RulePermits::nothing()))
 }
 
 /// As [`admit`], for a resource with one rule by keys or with several rules. Asks none if one of
@@ -135,7 +135,7 @@ fn admit_rarely<A: Caller + ?Sized, C: RuleClock>(
             kept::keep(version);
             AtOnce::Permits(permits)
         }
-        Some((decision, _)) => AtOnce::Otherwise(version, decision),
+        Some((decision, _)) => AtOnce::Otherwise(version, word, decision),
         None => {
             kept::keep(version);
             AtOnce::Unasked
