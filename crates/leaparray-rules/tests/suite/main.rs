@@ -11,6 +11,8 @@ mod files;
 mod fleet;
 mod follow;
 mod keyed_priorities;
+#[cfg(feature = "axum")]
+mod layer_twins;
 mod modes;
 mod overload;
 mod patterns;

@@ -148,6 +148,41 @@ fn refusal_of_a_layer_beside_a_change_is_named_and_counts_once() {
     }
 }
 
+/// Other rules of the same registry find their own place for the resource while a rule decides on a
+/// request. The refusal still has the name of the rule, and counts there, once.
+#[cfg(feature = "tower")]
+#[test]
+fn refusal_of_a_layer_counts_while_other_rules_decide_on_the_resource() {
+    use leaparray_tower::Limits;
+
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let request = http::Request::get("/").header("x-key", "ann").body(()).unwrap();
+    for key in ["", "key = \"header:x-key\"\n"] {
+        let (clock, limit) =
+            (Hooked::default(), format!("{key}limit = \"1 per hour, bursts of 1\""));
+        let registry = Arc::new(Registry::with_clock(RegistryConfig::default(), clock.clone()));
+        let [rules, others] = [(); 2].map(|()| Rules::new(Arc::clone(&registry)));
+        rules.apply(&file(&[("r", &limit)]));
+        others.apply(&file(&[("other", "in_flight = 9"), ("another", "in_flight = 9")]));
+        let resource = Arc::new(registry.resource("a").unwrap());
+        let refused_by = || {
+            rules.limits().ask(&request, &resource, &ask, false, |_, decision| {
+                decision.refusal().map(|it| it.limiter())
+            })
+        };
+        assert_eq!([(); 2].map(|()| refused_by()), [None, Some(Some("r"))]);
+        let handle = Arc::clone(&resource);
+        let call = Box::new(move || {
+            let ask = Ask::at(Timestamp::from_secs(3_600));
+            assert!(others.ask(&handle, &(), &ask).is_admitted());
+        });
+        *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
+        assert_eq!(refused_by(), Some(Some("r")), "{key:?}");
+        assert!(clock.0.lock().unwrap().is_none(), "the others decide in the middle");
+        assert_eq!(rules.status().refused, [(Arc::from("r"), 2)], "{key:?}");
+    }
+}
+
 /// No rule of the former version asks for the context, and the new one concerns only one context.
 #[test]
 fn request_in_a_context_is_decided_anew_by_the_rules_of_its_context() {
