@@ -124,7 +124,9 @@ fn add_to_lines(size: u64) -> impl FnMut(usize, u64) {
     let mut lines = vec![Line { count: 0, next: 0 }; size as usize * 2 * PARTS];
     move |item, _| {
         let lines = &mut lines[item * 2 * PARTS..][..2 * PARTS];
-        lines.iter_mut().for_each(|line| line.count = black_box(line.count + 1));
+        for line in &mut *lines {
+            line.count = black_box(line.count + 1);
+        }
     }
 }
 
@@ -135,7 +137,9 @@ fn add_to_chains(size: u64) -> impl FnMut(usize, u64) {
     move |mut item, _| {
         for part in &mut parts {
             let lines = &mut part[item];
-            lines.iter_mut().for_each(|line| line.count = black_box(line.count + 1));
+            for line in &mut *lines {
+                line.count = black_box(line.count + 1);
+            }
             item = black_box(lines[1].next);
         }
     }
