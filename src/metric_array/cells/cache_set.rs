@@ -43,8 +43,9 @@ pub(super) struct CellSlot(AtomicCell<&'static ThreadCell>);
 
 #[cfg(not(loom))]
 impl CellSlot {
-    #[expect(clippy::declare_interior_mutable_const, reason = "the value of a new slot")]
-    const EMPTY: Self = Self(AtomicCell::new(&NO_CELL));
+    const fn empty() -> Self {
+        Self(AtomicCell::new(&NO_CELL))
+    }
 
     /// Returns the cell, if the entry is not empty.
     //
@@ -71,7 +72,9 @@ pub(super) struct CellSlot(AtomicCell<Option<&'static ThreadCell>>);
 
 #[cfg(loom)]
 impl CellSlot {
-    const EMPTY: Self = Self(AtomicCell::new(None));
+    const fn empty() -> Self {
+        Self(AtomicCell::new(None))
+    }
 
     pub(super) fn get(&self) -> &'static ThreadCell {
         self.0.load().expect("the entry of a window has a cell")
@@ -102,7 +105,7 @@ impl CacheEntry {
         Self {
             window: PrivateU64::new(0),
             start: PrivateU64::new(0),
-            cell: CellSlot::EMPTY,
+            cell: CellSlot::empty(),
             recorder: AtomicCell::new(None),
         }
     }

@@ -312,6 +312,7 @@ impl Pages {
 }
 
 impl StatedPage {
+    #[cfg_attr(loom, expect(clippy::unnecessary_box_returns, reason = "a page of models is small"))]
     fn new() -> Box<Self> {
         let states = [const { Set::no_states() }; THREAD_CACHE_SETS];
         Box::new(Self { sets: leak_array(Set::new), states })
