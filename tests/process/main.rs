@@ -4,6 +4,8 @@
 #[cfg(unix)]
 mod at_exit;
 #[cfg(unix)]
+mod first;
+#[cfg(unix)]
 mod forked;
 mod operations;
 #[cfg(unix)]

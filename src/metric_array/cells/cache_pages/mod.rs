@@ -48,7 +48,7 @@ pub(super) static NO_PAGES: Pages = Pages::new();
 /// windows are made and dropped all the time or all pages are in use.
 #[derive(Debug)]
 pub(super) struct Pages {
-    made: [OnceLock<Box<StatedPage>>; MAX_PAGES],
+    made: [OnceLock<StatedPage>; MAX_PAGES],
     /// The number of pages in use, a power of two. The others are those of an earlier thread.
     len: PrivateU64,
     /// The number of ways that were taken since the entries were last moved, also in further sets.
@@ -66,7 +66,7 @@ pub(super) struct Pages {
 #[derive(Debug)]
 struct StatedPage {
     sets: &'static Page,
-    states: [[PrivateU64; WAYS]; THREAD_CACHE_SETS],
+    states: &'static [[PrivateU64; WAYS]; THREAD_CACHE_SETS],
 }
 
 impl Pages {
@@ -90,8 +90,9 @@ impl Pages {
 
     /// Returns the number of bytes of the pages and of the further sets.
     pub(super) fn bytes(&self) -> usize {
-        let pages = self.made.iter().filter(|page| page.get().is_some()).count();
-        pages * (size_of::<Page>() + size_of::<StatedPage>()) + self.further.bytes()
+        let pages = self.made.iter().filter_map(OnceLock::get);
+        let bytes = pages.map(|page| size_of_val(page.sets) + size_of_val(page.states));
+        bytes.sum::<usize>() + self.further.bytes()
     }
 
     /// Returns the way with the entry of a window.
@@ -312,10 +313,10 @@ impl Pages {
 }
 
 impl StatedPage {
-    #[cfg_attr(loom, expect(clippy::unnecessary_box_returns, reason = "a page of models is small"))]
-    fn new() -> Box<Self> {
-        let states = [const { Set::no_states() }; THREAD_CACHE_SETS];
-        Box::new(Self { sets: leak_array(Set::new), states })
+    /// Allocates an empty page. Nothing of it is ever on the stack of the thread, which may be
+    /// small.
+    fn new() -> Self {
+        Self { sets: leak_array(Set::new), states: leak_array(Set::no_states) }
     }
 }
 
