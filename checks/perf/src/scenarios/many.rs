@@ -26,7 +26,8 @@ const ROTATED_SIZES: [u64; 3] = [100, 1_000, 10_000];
 /// in the thread's cache, and of the cell.
 const PARTS: usize = 3;
 
-/// A part of a record, with the number of the next part, which always is that of the record.
+/// A line of a record. `next` is the number of the record: the load of the next pair of lines waits
+/// until it is known.
 #[derive(Clone)]
 #[repr(align(64))]
 struct Line {

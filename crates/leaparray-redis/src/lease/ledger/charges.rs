@@ -1,4 +1,4 @@
-//! The permits that are charged, and those that are free.
+//! Charged and free permits of a limit.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ pub(super) struct Charges {
     pub(super) expires: u64,
     /// The permits charged in each bucket.
     pub(super) buckets: BTreeMap<u64, u64>,
-    /// The permits that were granted ahead, by the first bucket of their use, and those that were
-    /// granted at once in the last step.
+    /// The permits granted ahead, by the first bucket of their use, and the permits granted at once
+    /// in the last step.
     pub(super) begins: BTreeMap<u64, u64>,
     pub(super) demand: Demand,
 }
@@ -46,9 +46,9 @@ impl Charges {
     pub(super) fn free(&self, config: &LeaseConfig, k: u64) -> Free {
         let at = |map: &BTreeMap<u64, u64>, bucket| map.get(&bucket).copied().unwrap_or_default();
         let n = u64::from(config.buckets());
-        // A window has the permits that are charged in it or later, without those that begin after
-        // its end. All charges count in the window that ends now, also those in buckets to come:
-        // their permits may be used in it.
+        // A window has all permits charged in it or later, except for permits that begin after its
+        // end. In the window that ends now, charges in buckets to come count, too: their permits may
+        // be used in it.
         let later: u64 = self.begins.range(k + 1..).map(|it| it.1).sum();
         let mut sum = self.buckets.values().sum::<u64>().saturating_sub(later);
         let mut used = vec![sum];

@@ -1,4 +1,4 @@
-//! The demand of all nodes, and the shares and turns of those that lack permits.
+//! The demand of all nodes, and the shares and turns of nodes that lack permits.
 
 use std::collections::BTreeMap;
 
