@@ -6,7 +6,7 @@ use leaparray::Timestamp;
 use leaparray::histogram::HistogramBuckets;
 
 use super::super::codec::{Decoder, FormatError};
-use super::super::counts::FleetCounts;
+use super::numbers::{Numbers, Sparse, Times};
 use super::{LeftOut, from_gaps, histogram, next_name, row};
 
 /// The most rows for which memory is reserved before they are decoded: damaged bytes may claim any
@@ -21,16 +21,26 @@ pub(crate) struct DecodedSecond {
     /// As in a [`ProcessSecond`](super::ProcessSecond).
     pub(crate) left_out: Option<LeftOut>,
     /// As in a [`ProcessSecond`](super::ProcessSecond), without the histogram.
-    pub(crate) sum: FleetCounts,
+    pub(crate) sum: Numbers,
 }
 
-/// The rows of a second, and the histogram of their sum. The buckets of all histograms are in one
-/// list.
+/// The rows of a second, and the histogram of their sum. The numbers of all rows are in one list,
+/// and the buckets of all histograms in another.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecodedRows {
-    rows: Vec<(u32, FleetCounts, Option<histogram::Decoded>)>,
+    rows: Vec<StoredRow>,
+    numbers: Vec<u64>,
     of_sum: Option<histogram::Decoded>,
     buckets: Vec<(i32, u64)>,
+}
+
+#[derive(Clone, Debug)]
+struct StoredRow {
+    name: u32,
+    /// The bits of the numbers that are not 0, and the position of the first of them.
+    mask: u32,
+    first: usize,
+    histogram: Option<histogram::Decoded>,
 }
 
 /// A row of a [`DecodedSecond`].
@@ -38,7 +48,7 @@ pub(crate) struct DecodedRows {
 pub(crate) struct DecodedRow<'a> {
     pub(crate) name: u32,
     /// The counts without the histogram.
-    pub(crate) counts: &'a FleetCounts,
+    pub(crate) counts: Sparse<'a>,
     /// The buckets of the histogram, if it is known.
     pub(crate) buckets: Option<HistogramBuckets<'a>>,
 }
@@ -47,41 +57,46 @@ impl DecodedSecond {
     /// Reads a second as it is stored, instead of what was read before. The histograms of its rows
     /// are yet to be [checked](DecodedRows::checked).
     pub(crate) fn decode(&mut self, second: u64, bytes: &[u8]) -> Result<(), FormatError> {
-        let Self { rows: DecodedRows { rows, of_sum, buckets }, left_out, sum } = self;
+        let Self { rows: DecodedRows { rows, numbers, of_sum, buckets }, left_out, sum } = self;
         rows.clear();
+        numbers.clear();
         buckets.clear();
-        (*of_sum, *left_out, *sum) = (None, None, FleetCounts::new(second));
-        let timestamp = Timestamp::from_secs(second);
+        (*of_sum, *left_out, *sum) = (None, None, Numbers::default());
         let mut from = Decoder::new(bytes)?;
         let count: usize = from.get()?;
         rows.reserve(count.min(MAX_RESERVED));
-        let mut name = None;
+        let (mut before, mut counts) = (None, Numbers::default());
         for _ in 0..count {
-            let next = next_name(name, from.get()?)?;
-            name = Some(next);
-            let counts = row::decode(&mut from, timestamp)?;
-            sum.add(&counts);
-            let histogram = histogram::decode(&mut from, &counts.metrics, buckets)?;
-            rows.push((next, counts, histogram));
+            let name = next_name(before, from.get()?)?;
+            before = Some(name);
+            row::decode(&mut from, &mut counts)?;
+            let first = numbers.len();
+            let mask = counts.push_to(numbers);
+            sum.add(Sparse { mask, numbers: &numbers[first..] });
+            let histogram = histogram::decode(&mut from, || counts.times(), buckets)?;
+            rows.push(StoredRow { name, mask, first, histogram });
         }
         let count = from.get()?;
         if count > 0 {
             let names = from_gaps(from.get()?)?;
-            let it = LeftOut { count, names, sum: row::decode(&mut from, timestamp)? };
-            if count < it.names.len() as u64 {
+            row::decode(&mut from, &mut counts)?;
+            if count < names.len() as u64 {
                 return Err(FormatError::Damaged);
             }
-            sum.add(&it.sum);
-            *left_out = Some(it);
+            let first = numbers.len();
+            let mask = counts.push_to(numbers);
+            sum.add(Sparse { mask, numbers: &numbers[first..] });
+            let sum = counts.to_counts(Timestamp::from_secs(second));
+            *left_out = Some(LeftOut { count, names, sum });
         }
-        *of_sum = histogram::decode(&mut from, &sum.metrics, buckets)?;
+        *of_sum = histogram::decode(&mut from, || sum.times(), buckets)?;
         from.finish()
     }
 
     /// Returns how many names of the process are needed: one more than the highest number.
     pub(crate) fn names(&self) -> u32 {
         // Both are in ascending order.
-        let row = self.rows.rows.last().map(|it| it.0);
+        let row = self.rows.rows.last().map(|it| it.name);
         let left_out = self.left_out.as_ref().and_then(|it| it.names.last().copied());
         row.max(left_out).map_or(0, |it| it.saturating_add(1))
     }
@@ -90,23 +105,34 @@ impl DecodedSecond {
     pub(crate) fn take(&mut self) -> Self {
         let mut taken = mem::take(self);
         taken.rows.rows.shrink_to_fit();
+        taken.rows.numbers.shrink_to_fit();
         taken.rows.buckets.shrink_to_fit();
         taken
     }
 }
 
 impl DecodedRows {
-    /// Returns the rows, by ascending name, and the buckets of their sum's histogram, if that is
-    /// known. Checks all histograms.
+    /// Returns the rows, by ascending name, and the buckets of the histogram of their `sum`, if it
+    /// is known. Checks all histograms.
     pub(crate) fn checked(
         &self,
+        sum: &Numbers,
     ) -> Result<(Vec<DecodedRow<'_>>, Option<HistogramBuckets<'_>>), FormatError> {
-        let checked = |it: &Option<histogram::Decoded>| {
-            it.as_ref().map(|it| it.buckets(&self.buckets)).transpose()
-        };
-        let rows = self.rows.iter().map(|(name, counts, histogram)| {
-            Ok(DecodedRow { name: *name, counts, buckets: checked(histogram)? })
-        });
-        Ok((rows.collect::<Result<_, _>>()?, checked(&self.of_sum)?))
+        let mut rows = Vec::with_capacity(self.rows.len());
+        for StoredRow { name, mask, first, histogram } in &self.rows {
+            let numbers = &self.numbers[*first..][..mask.count_ones() as usize];
+            let counts = Sparse { mask: *mask, numbers };
+            let buckets = self.buckets(histogram.as_ref(), || counts.times())?;
+            rows.push(DecodedRow { name: *name, counts, buckets });
+        }
+        Ok((rows, self.buckets(self.of_sum.as_ref(), || sum.times())?))
+    }
+
+    fn buckets(
+        &self,
+        histogram: Option<&histogram::Decoded>,
+        times: impl Fn() -> Times,
+    ) -> Result<Option<HistogramBuckets<'_>>, FormatError> {
+        histogram.map(|it| it.buckets(&times(), &self.buckets)).transpose()
     }
 }

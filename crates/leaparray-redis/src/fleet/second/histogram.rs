@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use leaparray::histogram::HistogramBuckets;
 use leaparray::metric::SecondMetrics;
-use leaparray::{HistogramConfig, LatencyHistogram, MetricEvent};
+use leaparray::{HistogramConfig, LatencyHistogram};
 
 use super::super::codec::{Decoder, FormatError, put};
 use super::nanos;
+use super::numbers::Times;
 
 /// The histogram is not known, or not sent.
 pub(super) const NONE: u8 = 0;
@@ -39,9 +40,9 @@ pub(super) fn encode(bytes: &mut Vec<u8>, metrics: &SecondMetrics) {
 
 /// Returns whether the response times of a histogram are the extremes of the metrics.
 fn is_of_extremes(histogram: &LatencyHistogram, metrics: &SecondMetrics) -> bool {
-    let mut all = Vec::new();
-    of_extremes(histogram.scale(), metrics, &mut all)
-        .and_then(|it| it.buckets(&all).ok())
+    let (times, mut all) = (metrics.into(), Vec::new());
+    of_extremes(histogram.scale(), &times, &mut all)
+        .and_then(|it| it.buckets(&times, &all).ok())
         .is_some_and(|it| it.to_histogram() == *histogram)
 }
 
@@ -49,46 +50,52 @@ fn is_of_extremes(histogram: &LatencyHistogram, metrics: &SecondMetrics) -> bool
 #[derive(Clone, Debug)]
 pub(super) struct Decoded {
     scale: i8,
-    sum: Duration,
-    min: Duration,
-    max: Duration,
+    /// The sum, the shortest and the longest response time, if they are not those of the metrics.
+    own: Option<Box<[Duration; 3]>>,
     buckets: Range<usize>,
 }
 
 impl Decoded {
-    /// Returns the buckets, which are in the list `all`.
+    /// Returns the buckets, which are in the list `all`. `times` are those with which it was
+    /// decoded.
     pub(super) fn buckets<'a>(
         &self,
+        times: &Times,
         all: &'a [(i32, u64)],
     ) -> Result<HistogramBuckets<'a>, FormatError> {
-        let Self { scale, sum, min, max, buckets } = self;
-        HistogramBuckets::new(*scale, *sum, *min, *max, &all[buckets.clone()])
+        let Self { scale, own, buckets } = self;
+        let of_metrics = || {
+            let extreme = |it: Option<Duration>| it.unwrap_or_default();
+            [times.sum, extreme(times.min), extreme(times.max)]
+        };
+        let [sum, min, max] = own.as_deref().copied().unwrap_or_else(of_metrics);
+        HistogramBuckets::new(*scale, sum, min, max, &all[buckets.clone()])
             .map_err(|_| FormatError::Damaged)
     }
 }
 
-/// Decodes the histogram of some metrics. Its buckets come to the end of the list, unchecked.
+/// Decodes the histogram of some response times. Its buckets come to the end of the list,
+/// unchecked.
 pub(super) fn decode(
     from: &mut Decoder<'_>,
-    metrics: &SecondMetrics,
+    times: impl Fn() -> Times,
     all: &mut Vec<(i32, u64)>,
 ) -> Result<Option<Decoded>, FormatError> {
     match from.get()? {
         NONE => Ok(None),
-        EXTREMES => of_extremes(from.get()?, metrics, all).ok_or(FormatError::Damaged).map(Some),
-        BUCKETS => decode_buckets(from, metrics, all).map(Some),
+        EXTREMES => of_extremes(from.get()?, &times(), all).ok_or(FormatError::Damaged).map(Some),
+        BUCKETS => decode_buckets(from, all).map(Some),
         _ => Err(FormatError::Damaged),
     }
 }
 
 /// Returns the histogram of one or two response times, which are the extremes. A longer response
 /// time than the longest counts as that.
-fn of_extremes(scale: i8, metrics: &SecondMetrics, all: &mut Vec<(i32, u64)>) -> Option<Decoded> {
+fn of_extremes(scale: i8, times: &Times, all: &mut Vec<(i32, u64)>) -> Option<Decoded> {
     let config = HistogramConfig::with_scale(scale.try_into().ok()?).ok()?;
-    let min = metrics.min_rt?.min(HistogramConfig::MAX_RT);
-    let max = metrics.max_rt?.min(HistogramConfig::MAX_RT);
-    let rt_count = metrics.counts[MetricEvent::Rt];
-    let (sum, max) = match rt_count {
+    let min = times.min?.min(HistogramConfig::MAX_RT);
+    let max = times.max?.min(HistogramConfig::MAX_RT);
+    let (sum, max) = match times.count {
         1 => (min, min),
         2 => (min + max, max),
         _ => return None,
@@ -98,9 +105,11 @@ fn of_extremes(scale: i8, metrics: &SecondMetrics, all: &mut Vec<(i32, u64)>) ->
     if first < last {
         all.extend([(first, 1), (last, 1)]);
     } else {
-        all.push((first, rt_count));
+        all.push((first, times.count));
     }
-    Some(Decoded { scale, sum, min, max, buckets: start..all.len() })
+    let is_of_metrics = (times.sum, times.min, times.max) == (sum, Some(min), Some(max));
+    let own = (!is_of_metrics).then(|| [sum, min, max].into());
+    Some(Decoded { scale, own, buckets: start..all.len() })
 }
 
 fn encode_buckets(bytes: &mut Vec<u8>, histogram: &LatencyHistogram, metrics: &SecondMetrics) {
@@ -127,18 +136,10 @@ fn encode_buckets(bytes: &mut Vec<u8>, histogram: &LatencyHistogram, metrics: &S
 
 fn decode_buckets(
     from: &mut Decoder<'_>,
-    metrics: &SecondMetrics,
     all: &mut Vec<(i32, u64)>,
 ) -> Result<Decoded, FormatError> {
     let (scale, own, mut index, count) =
         from.get::<(i8, Option<(Duration, u64, u64)>, i32, u64)>()?;
-    let (sum, min, max) = own.map_or_else(
-        || {
-            let extreme = |it: Option<Duration>| it.unwrap_or_default();
-            (metrics.counts.rt_sum(), extreme(metrics.min_rt), extreme(metrics.max_rt))
-        },
-        |(sum, min, max)| (sum, Duration::from_nanos(min), Duration::from_nanos(max)),
-    );
     let start = all.len();
     for _ in 0..count {
         let gap: u64 = from.get()?;
@@ -146,5 +147,7 @@ fn decode_buckets(
         index = index.saturating_add_unsigned(distance);
         all.push((index, if gap.is_multiple_of(2) { 1 } else { from.get()? }));
     }
-    Ok(Decoded { scale, sum, min, max, buckets: start..all.len() })
+    let own = own
+        .map(|(sum, min, max)| [sum, Duration::from_nanos(min), Duration::from_nanos(max)].into());
+    Ok(Decoded { scale, own, buckets: start..all.len() })
 }

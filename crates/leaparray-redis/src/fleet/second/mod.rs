@@ -2,17 +2,20 @@
 
 mod decoded;
 mod histogram;
+mod numbers;
 mod room;
 mod row;
 
 use std::time::Duration;
 
-use leaparray::EventCounts;
+use leaparray::histogram::HistogramBuckets;
+use leaparray::{EventCounts, Timestamp};
 
 use super::codec::FormatError;
 use super::counts::FleetCounts;
 use super::names::Names;
 pub(crate) use decoded::{DecodedRow, DecodedSecond};
+pub(crate) use numbers::{Numbers, Sparse};
 
 /// One second of one process, as it is delivered.
 ///
@@ -100,13 +103,18 @@ impl ProcessSecond {
     pub fn decode(second: u64, bytes: &[u8]) -> Result<Self, FormatError> {
         let mut decoded = DecodedSecond::default();
         decoded.decode(second, bytes)?;
-        let (rows, of_sum) = decoded.rows.checked()?;
-        let mut sum = decoded.sum;
-        sum.metrics.histogram = of_sum.map(|it| it.to_histogram());
+        let second = Timestamp::from_secs(second);
+        let counts = |numbers: &Numbers, buckets: Option<HistogramBuckets<'_>>| {
+            let mut counts = numbers.to_counts(second);
+            counts.metrics.histogram = buckets.map(|it| it.to_histogram());
+            counts
+        };
+        let (rows, of_sum) = decoded.rows.checked(&decoded.sum)?;
+        let sum = counts(&decoded.sum, of_sum);
         let rows = rows.into_iter().map(|it| {
-            let mut row = Row { name: it.name, counts: it.counts.clone() };
-            row.counts.metrics.histogram = it.buckets.map(|it| it.to_histogram());
-            row
+            let mut numbers = Numbers::default();
+            numbers.add(it.counts);
+            Row { name: it.name, counts: counts(&numbers, it.buckets) }
         });
         Ok(Self { rows: rows.collect(), left_out: decoded.left_out, sum })
     }

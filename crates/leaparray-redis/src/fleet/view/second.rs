@@ -172,7 +172,7 @@ impl SecondOfFleet {
         read: &mut DecodedSecond,
         names: Option<&[PooledKey]>,
     ) -> Result<Part, FormatError> {
-        let (rows, of_sum) = read.rows.checked()?;
+        let (rows, of_sum) = read.rows.checked(&read.sum)?;
         let Some(names) = names.filter(|it| it.len() >= read.names() as usize) else {
             return Ok(Part::Unnamed(read.take().into()));
         };
@@ -200,7 +200,7 @@ impl SecondOfFleet {
         if let Some(it) = self.resources.get_mut(key) {
             change(it);
         } else {
-            let sum = ResourceSum { sum: Sum::new(self.second), processes: 0, left_out: 0 };
+            let sum = ResourceSum { sum: Sum::default(), processes: 0, left_out: 0 };
             change(self.resources.entry(key.clone()).or_insert(sum));
         }
     }

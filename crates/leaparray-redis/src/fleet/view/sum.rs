@@ -1,50 +1,46 @@
 //! Sums that a view keeps.
 
-use leaparray::MetricEvent;
 use leaparray::histogram::{CompactHistogram, HistogramBuckets};
+use leaparray::{MetricEvent, Timestamp};
 
 use super::super::counts::FleetCounts;
+use super::super::second::{Numbers, Sparse};
 
-/// The counts of a resource or a process in a second, with a histogram that takes few bytes: a view
-/// keeps a sum for each of them and each second.
+/// The counts of a resource or a process in a second, in few bytes: a view keeps a sum for each of
+/// them and each second.
 ///
 /// As in [`SecondMetrics`](leaparray::metric::SecondMetrics), the sum has no histogram if a part
 /// with response times has none.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sum {
-    /// Without the histogram.
-    counts: FleetCounts,
+    counts: Numbers,
     histogram: Option<CompactHistogram>,
 }
 
 impl Sum {
-    pub(super) fn new(second: u64) -> Self {
-        Self { counts: FleetCounts::new(second), histogram: None }
-    }
-
     /// Creates a sum of some counts and the buckets of their histogram.
-    pub(super) fn of(counts: FleetCounts, buckets: Option<&HistogramBuckets<'_>>) -> Self {
+    pub(super) fn of(counts: Numbers, buckets: Option<&HistogramBuckets<'_>>) -> Self {
         Self { counts, histogram: buckets.map(Into::into) }
     }
 
     pub(super) const fn in_flight(&self) -> u64 {
-        self.counts.in_flight
+        self.counts.in_flight()
     }
 
     /// Adds some counts and the buckets of their histogram.
-    pub(super) fn add(&mut self, counts: &FleetCounts, buckets: Option<&HistogramBuckets<'_>>) {
+    pub(super) fn add(&mut self, counts: Sparse<'_>, buckets: Option<&HistogramBuckets<'_>>) {
         let Self { counts: before, histogram } = self;
         match (&mut *histogram, buckets) {
             (Some(sum), Some(buckets)) => sum.merge_buckets(buckets),
-            (None, Some(buckets)) if !has_rt(before) => *histogram = Some(buckets.into()),
-            (_, None) if !has_rt(counts) => {}
+            (None, Some(buckets)) if !before.has_rt() => *histogram = Some(buckets.into()),
+            (_, None) if !counts.has_rt() => {}
             _ => *histogram = None,
         }
-        self.counts.add(counts);
+        before.add(counts);
     }
 
-    /// Adds this sum to the sum of earlier seconds.
-    pub(super) fn add_to(&self, earlier: &mut FleetCounts) {
+    /// Adds this sum, which is of a second, to the sum of earlier ones.
+    pub(super) fn add_to(&self, earlier: &mut FleetCounts, second: u64) {
         let of_earlier = earlier.metrics.histogram.take();
         let histogram = match (of_earlier, &self.histogram) {
             (Some(mut sum), Some(histogram)) => {
@@ -52,10 +48,10 @@ impl Sum {
                 Some(sum)
             }
             (None, Some(histogram)) if !has_rt(earlier) => Some(histogram.to_histogram()),
-            (sum, None) if !has_rt(&self.counts) => sum,
+            (sum, None) if !self.counts.has_rt() => sum,
             _ => None,
         };
-        earlier.add_later(&self.counts);
+        earlier.add_later(&self.counts.to_counts(Timestamp::from_secs(second)));
         earlier.metrics.histogram = histogram;
     }
 }

@@ -339,14 +339,17 @@ impl FleetView {
             };
             standing = standing.min(self.standing(second, &states));
             for (key, sum) in second.resources() {
-                resources.entry(key).or_insert_with(|| ResourceRow::new(key, number)).add(sum);
+                resources
+                    .entry(key)
+                    .or_insert_with(|| ResourceRow::new(key, number))
+                    .add(sum, number);
             }
             for (id, process) in self.processes.iter().filter(|it| it.1.record.covers(number)) {
                 let state = states[id];
                 let row = processes
                     .entry(*id)
                     .or_insert_with(|| ProcessRow::new(*id, process, state, number));
-                row.add(&self.due(second, *id, process, state));
+                row.add(&self.due(second, *id, process, state), number);
             }
             let left_out = second.left_out();
             window.left_out.add_later(&left_out.counts);
@@ -455,8 +458,8 @@ impl ResourceRow {
         Self { key, counts, processes: 0, left_out: 0 }
     }
 
-    fn add(&mut self, sum: &ResourceSum) {
-        sum.sum.add_to(&mut self.counts);
+    fn add(&mut self, sum: &ResourceSum, second: u64) {
+        sum.sum.add_to(&mut self.counts, second);
         self.processes = self.processes.max(sum.processes);
         self.left_out += sum.left_out;
     }
@@ -468,12 +471,12 @@ impl ProcessRow {
         Self { id, name, state, counts, expected: 0, present: 0, waiting: 0, missing: 0 }
     }
 
-    fn add(&mut self, due: &Due<'_>) {
+    fn add(&mut self, due: &Due<'_>, second: u64) {
         self.expected += 1;
         match due {
             Due::Present(sum) => {
                 self.present += 1;
-                sum.add_to(&mut self.counts);
+                sum.add_to(&mut self.counts, second);
             }
             Due::Waiting => self.waiting += 1,
             Due::Missing => self.missing += 1,

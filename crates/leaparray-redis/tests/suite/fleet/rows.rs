@@ -272,7 +272,7 @@ fn second_that_no_process_writes_is_damaged() {
     // the histogram.
     let left_out = ProcessSecond::decode(0, &[1, 0, 3, 2, 0, 1, 0, 0]).unwrap().left_out.unwrap();
     assert_eq!((left_out.count, left_out.names), (3, vec![0, 1]));
-    let damaged: [&[u8]; 9] = [
+    let damaged: [&[u8]; 10] = [
         // A byte too many.
         &[1, 0, 0, 0, 0],
         // The same name twice: of rows, and of resources without a row.
@@ -285,6 +285,8 @@ fn second_that_no_process_writes_is_damaged() {
         &[1, 0, 1, 1, 0x80, 0x80, 0x01, 0, 0],
         // A mask with the twentieth bit, of which there are nineteen.
         &[1, 1, 5, 0x80, 0x80, 0x20, 0, 0, 0],
+        // A billion nanoseconds beside the whole seconds of the response times.
+        &[1, 1, 5, 8, 0x80, 0x94, 0xeb, 0xdc, 0x03, 0, 0, 0],
         // A histogram whose only bucket is the bucket after 1 s, and whose shortest response time is
         // 0 ns: of a row, and of the sum.
         &[1, 1, 5, 0, 2, 4, 0, 0, 1, 0, 0, 0],
