@@ -229,6 +229,7 @@ where
     /// nothing if the request has ended. For `leaparray-tower`, whose entries are part of a larger
     /// value, where an end that takes the entry would first move it.
     #[doc(hidden)]
+    #[inline(always)]
     pub fn end_in_place(&mut self, outcome: Outcome) {
         if !self.drops.has_ended() {
             self.end(C::now, outcome);

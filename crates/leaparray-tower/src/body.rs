@@ -14,7 +14,7 @@ use leaparray::{Clock, MonotonicClock, Outcome, Permit};
 use pin_project_lite::pin_project;
 
 use crate::class::Classify;
-use crate::ending::{Ending, RareRest, Until};
+use crate::ending::{RareRest, Until};
 use crate::in_flight::InFlight;
 use crate::parts::{InParts, Polled};
 
@@ -44,7 +44,8 @@ pin_project! {
         // `None` for the empty body of a refusal.
         #[pin]
         inner: Option<InParts<B>>,
-        rest: Rest<K, C, P>,
+        // The request, which may have ended. `None` if it was refused.
+        request: Option<InFlight<K, C, P>>,
         error: PhantomData<fn(E)>,
     }
 
@@ -60,24 +61,13 @@ pin_project! {
             let this = this.project();
             // A server need not poll a body that has said that it has ended. A body that has
             // panicked is not asked.
-            if let (rest, Some(inner)) = (this.rest, this.inner.as_pin_mut())
-                && rest.request.as_ref().is_some_and(InFlight::is_open)
+            if let (Some(request), Some(inner)) = (this.request, this.inner.as_pin_mut())
+                && request.is_open()
             {
-                if inner.is_end_stream() {
-                    rest.finish_on_drop::<E>();
-                } else {
-                    rest.end_on_drop();
-                }
+                request.end_with_body::<E>(inner.is_end_stream());
             }
         }
     }
-}
-
-/// The state of a request after the head of its response.
-pub(crate) struct Rest<K, C: Clock + Clone, P: Permit> {
-    /// The request, which may have ended. `None` if it was refused.
-    pub(crate) request: Option<InFlight<K, C, P>>,
-    pub(crate) ending: Ending<C>,
 }
 
 impl<B, E, K, C, P> ResponseBody<B, E, K, C, P>
@@ -89,8 +79,8 @@ where
 {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, it moves the body")]
-    pub(crate) fn new(inner: Option<B>, rest: Rest<K, C, P>) -> Self {
-        Self { inner: inner.map(InParts::new), rest, error: PhantomData }
+    pub(crate) fn new(inner: Option<B>, request: Option<InFlight<K, C, P>>) -> Self {
+        Self { inner: inner.map(InParts::new), request, error: PhantomData }
     }
 }
 
@@ -111,7 +101,7 @@ where
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let this = self.project();
         match this.inner.as_pin_mut() {
-            Some(inner) => this.rest.poll_frame::<E, B>(inner, cx),
+            Some(inner) => poll_frame::<E, B, K, C, P>(this.request, inner, cx),
             None => Poll::Ready(None),
         }
     }
@@ -125,122 +115,119 @@ where
     }
 }
 
-impl<K, C: Clock + Clone, P: Permit> Rest<K, C, P> {
-    /// The rest of a request that was refused.
-    pub(crate) const NOTHING: Self = Self { request: None, ending: Ending::AT_HEAD };
-
-    /// Polls the next frame of the body, which ends the request if it is the last one. The frame
-    /// stays in its place: a move of it takes as long as the rest of this function.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "out of line, it moves the frame")]
-    fn poll_frame<E, B>(
-        &mut self,
-        mut body: Pin<&mut InParts<B>>,
-        cx: &mut Context<'_>,
-    ) -> Polled<B>
-    where
-        B: Body<Data: 'static>,
-        K: Classify<E>,
-    {
-        let Some(request) = self.request.as_mut().filter(|request| !request.has_ended()) else {
-            // Most bodies are polled once more after their last frame. A further frame would be
-            // passed on as it is: no server asks for it.
-            if self.ending.until == Until::Over {
-                return body.poll_frame(cx);
-            }
-            return self.poll_rest(body, cx);
-        };
-        // A caller that waits for the body may give up.
-        self.ending.head_suffices = false;
-        request.begin_poll();
-        let mut polled = body.as_mut().poll_frame(cx);
-        let outcome = match &mut polled {
-            Poll::Pending => None,
-            Poll::Ready(Some(Ok(frame))) => {
-                body.as_mut().cut(frame);
-                if self.ending.until == Until::End {
-                    self.ending.outcome_after(frame, || body.is_end_stream())
-                } else {
-                    self.outcome_of_trailers::<E, _>(frame)
-                }
-            }
-            Poll::Ready(Some(Err(_))) => Some(Outcome::Exception),
-            Poll::Ready(None) => self.outcome_at_end::<E>(),
-        };
-        if let Some(request) = &mut self.request {
-            request.end_poll();
-            if let Some(outcome) = outcome {
-                self.ending.until = Until::Over;
-                request.end(outcome);
+/// Polls the next frame of the body, which ends the request if it is the last one. The frame stays
+/// in its place: a move of it takes as long as the rest of this function.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "out of line, it moves the frame")]
+fn poll_frame<E, B, K, C, P>(
+    request: &mut Option<InFlight<K, C, P>>,
+    mut body: Pin<&mut InParts<B>>,
+    cx: &mut Context<'_>,
+) -> Polled<B>
+where
+    B: Body<Data: 'static>,
+    K: Classify<E>,
+    C: Clock + Clone,
+    P: Permit,
+{
+    let Some(request) = request else { return poll_rest::<B, K, C, P>(None, body, cx) };
+    if request.has_ended() {
+        // Most bodies are polled once more after their last frame. A further frame would be passed
+        // on as it is: no server asks for it.
+        if request.ending.until == Until::Over {
+            return body.poll_frame(cx);
+        }
+        return poll_rest(Some(request), body, cx);
+    }
+    // A caller that waits for the body may give up.
+    request.ending.head_suffices = false;
+    request.begin_poll();
+    let mut polled = body.as_mut().poll_frame(cx);
+    let outcome = match &mut polled {
+        Poll::Pending => None,
+        Poll::Ready(Some(Ok(frame))) => {
+            body.as_mut().cut(frame);
+            if request.ending.until == Until::End {
+                request.ending.outcome_after(frame, || body.is_end_stream())
+            } else {
+                request.outcome_of_trailers::<E, _>(frame)
             }
         }
-        polled
+        Poll::Ready(Some(Err(_))) => Some(Outcome::Exception),
+        Poll::Ready(None) => Some(request.outcome_at_end::<E>()),
+    };
+    request.end_poll();
+    if let Some(outcome) = outcome {
+        request.ending.until = Until::Over;
+        request.end(outcome);
     }
+    polled
+}
 
-    /// Polls the next frame of a body whose request has ended with the head or was refused. Ends
-    /// the stream with the body.
-    #[cold]
-    #[inline(never)]
-    fn poll_rest<B: Body<Data: 'static>>(
-        &mut self,
-        mut body: Pin<&mut InParts<B>>,
-        cx: &mut Context<'_>,
-    ) -> Polled<B> {
-        let mut polled = body.as_mut().poll_frame(cx);
-        match &mut polled {
-            Poll::Ready(Some(Ok(frame))) => body.cut(frame),
-            Poll::Ready(_) => self.ending.rare = None,
-            Poll::Pending => {}
-        }
-        polled
+/// Polls the next frame of a body whose request has ended with the head or was refused. Ends the
+/// stream with the body.
+#[cold]
+#[inline(never)]
+fn poll_rest<B, K, C, P>(
+    request: Option<&mut InFlight<K, C, P>>,
+    mut body: Pin<&mut InParts<B>>,
+    cx: &mut Context<'_>,
+) -> Polled<B>
+where
+    B: Body<Data: 'static>,
+    C: Clock + Clone,
+    P: Permit,
+{
+    let mut polled = body.as_mut().poll_frame(cx);
+    match (&mut polled, request) {
+        (Poll::Ready(Some(Ok(frame))), _) => body.cut(frame),
+        (Poll::Ready(_), Some(request)) => drop(request.take_rest()),
+        _ => {}
     }
+    polled
+}
 
+impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
     /// Returns the outcome by a frame of a body that ends with its trailers, if the frame has them.
     #[cold]
     fn outcome_of_trailers<E, D>(&mut self, frame: &Frame<D>) -> Option<Outcome>
     where
         K: Classify<E>,
     {
-        let (trailers, request) = (frame.trailers_ref()?, self.request.as_ref()?);
-        if let (Some(rare), Some(entry)) = (self.ending.rare.take(), request.entry())
-            && let RareRest::Name(name) = *rare
-        {
+        let trailers = frame.trailers_ref()?;
+        if let (Some(RareRest::Name(name)), Some(entry)) = (self.take_rest(), self.entry()) {
             name.learn(entry.node(), trailers);
         }
-        Some(request.classify.trailers(Some(trailers)))
+        Some(self.classify.trailers(Some(trailers)))
     }
 
     /// Returns the outcome of a request whose body has ended.
     #[cold]
-    fn outcome_at_end<E>(&self) -> Option<Outcome>
+    fn outcome_at_end<E>(&self) -> Outcome
     where
         K: Classify<E>,
     {
         if self.ending.until == Until::End {
-            return Some(self.ending.outcome());
+            return self.ending.outcome();
         }
-        Some(self.request.as_ref()?.classify.trailers(None))
+        self.classify.trailers(None)
     }
 
-    /// Ends the request of a body that has ended without a poll of its end.
+    /// Ends the request, whose body is dropped: after its end, which need not be polled, or before,
+    /// if the outcome is known.
     #[cold]
-    fn finish_on_drop<E>(&mut self)
+    #[inline(never)]
+    fn end_with_body<E>(&mut self, has_ended: bool)
     where
         K: Classify<E>,
     {
-        if let (Some(outcome), Some(request)) = (self.outcome_at_end::<E>(), &mut self.request) {
-            request.end(outcome);
-        }
-    }
-
-    /// Ends the request if its outcome is known although the rest of the body is dropped.
-    #[cold]
-    fn end_on_drop(&mut self) {
-        if let (Some(outcome), Some(request)) = (self.ending.outcome_on_drop(), &mut self.request)
+        if has_ended {
+            self.end_rarely(self.outcome_at_end::<E>());
+        } else if let Some(outcome) = self.ending.outcome_on_drop()
             // A caller that panics has failed, whatever the response was.
             && !thread::panicking()
         {
-            request.end(outcome);
+            self.end_rarely(outcome);
         }
     }
 }

@@ -1,15 +1,14 @@
-//! The parts of a request that its response needs, and how the head of the response ends it or says
-//! when it ends.
+//! How the head of a response ends its request or says when it ends.
 
 use http::response::Parts;
 use http_body::Body;
 use leaparray::flow::Quota;
-use leaparray::node::{OnDrop, ResponseClass};
-use leaparray::{Clock, Permit, Resource, Timestamp};
+use leaparray::node::ResponseClass;
+use leaparray::{Clock, Outcome, Permit, Timestamp};
 
-use crate::body::{RequestKind, announced_bytes, has_ended};
+use crate::body::{announced_bytes, has_ended};
 use crate::class::{Classify, End};
-use crate::ending::{Ending, RareRest};
+use crate::ending::RareRest;
 use crate::first_byte::FirstByte;
 use crate::in_flight::InFlight;
 use crate::name::Name;
@@ -17,18 +16,6 @@ use crate::refusal::headers;
 use crate::resources::NewName;
 use crate::streams::OpenStream;
 use crate::unconfirmed::Unconfirmed;
-
-/// The parts of a request that its response needs.
-pub(crate) struct ResponseContext<N, C> {
-    pub(crate) kind: RequestKind,
-    pub(crate) first_byte: bool,
-    /// The policy once the request has reached the service.
-    pub(crate) on_drop: OnDrop,
-    /// Whether the caller is a client, and the service a backend.
-    pub(crate) is_outbound: bool,
-    /// In a box: most requests need none of it.
-    pub(crate) rare: Option<Box<RareContext<N, C>>>,
-}
 
 /// The parts of a request that few responses need.
 pub(crate) struct RareContext<N, C> {
@@ -61,112 +48,134 @@ impl<N, C> RareContext<N, C> {
     }
 }
 
-impl<N, C: Clock + Clone + Send + Sync + 'static> ResponseContext<N, C> {
-    /// Notes the head of a response. Ends the request if it ends here, and otherwise returns when.
-    /// Ends the poll of the future, so a panic of the classification counts as one of the poll.
-    ///
-    /// Out of line, and by references: so the head, the body and the request stay where they are,
-    /// until they are moved into the response to the caller.
-    #[inline(never)]
-    pub(crate) fn begin_body<A, E, K, P>(
-        &mut self,
-        head: &mut Parts,
-        body: &impl Body,
-        request: &mut InFlight<K, C, P>,
-    ) -> Ending<C>
-    where
-        N: Name<A>,
-        K: Classify<E>,
-        P: Permit,
-    {
-        let Some(rare) = self.rare.take() else {
-            return self.begin_body_with::<E, K, P>(head, body, request, |_, _, _| None);
-        };
-        self.begin_body_rarely::<A, E, K, P>(head, body, request, *rare)
+/// Notes the head of a response. Ends the request if it ends here, and otherwise notes when it
+/// does. Ends the poll of the future, so a panic of the classification counts as one of the poll.
+///
+/// Out of line, and by references: so the head, the body and the request stay where they are, until
+/// they are moved into the response to the caller.
+#[inline(never)]
+pub(crate) fn begin_body<A, E, N, K, C, P>(
+    rare: &mut Option<Box<RareContext<N, C>>>,
+    head: &mut Parts,
+    body: &impl Body,
+    request: &mut InFlight<K, C, P>,
+) where
+    N: Name<A>,
+    K: Classify<E>,
+    C: Clock + Clone + Send + Sync + 'static,
+    P: Permit,
+{
+    if rare.is_some() {
+        return begin_body_rarely::<A, E, N, K, C, P>(rare, head, body, request);
     }
+    count_head(request, head);
+    match request.classify.head(head) {
+        End::AtBody(outcome) => begin_body_until(outcome, head, body, request),
+        end => begin_other::<E, K, C, P>(end, None, head, body, request),
+    }
+}
 
-    /// Like [`begin_body`](Self::begin_body), for a request whose response confirms a name or tells
-    /// the state of the limits. Out of line, so that the function for most requests takes few
-    /// registers.
-    #[cold]
-    #[inline(never)]
-    fn begin_body_rarely<A, E, K, P>(
-        &self,
-        head: &mut Parts,
-        body: &impl Body,
-        request: &mut InFlight<K, C, P>,
-        rare: RareContext<N, C>,
-    ) -> Ending<C>
-    where
-        N: Name<A>,
-        K: Classify<E>,
-        P: Permit,
-    {
-        let RareContext { unconfirmed, quotas } = rare;
-        if let Some((decided, quotas)) = &quotas {
-            let now = request.entry().map_or(*decided, |entry| entry.node().clock().now());
-            headers::add_quotas(&mut head.headers, quotas, now, None);
-        }
-        self.begin_body_with::<E, K, P>(head, body, request, |resource, head, end| {
-            unconfirmed?.learn(resource, head, end)
-        })
+/// Like [`begin_body`], for a request whose response confirms a name or tells the state of the
+/// limits. Out of line, so that the function for most requests takes few registers.
+#[cold]
+#[inline(never)]
+fn begin_body_rarely<A, E, N, K, C, P>(
+    rare: &mut Option<Box<RareContext<N, C>>>,
+    head: &mut Parts,
+    body: &impl Body,
+    request: &mut InFlight<K, C, P>,
+) where
+    N: Name<A>,
+    K: Classify<E>,
+    C: Clock + Clone + Send + Sync + 'static,
+    P: Permit,
+{
+    let (unconfirmed, quotas) = rare.take().map_or((None, None), |it| (it.unconfirmed, it.quotas));
+    if let Some((decided, quotas)) = &quotas {
+        let now = request.entry().map_or(*decided, |entry| entry.node().clock().now());
+        headers::add_quotas(&mut head.headers, quotas, now, None);
     }
+    count_head(request, head);
+    let end = request.classify.head(head);
+    let name = unconfirmed
+        .zip(request.entry())
+        .and_then(|(name, entry)| name.learn(entry.node(), head, end));
+    begin_other::<E, K, C, P>(end, name, head, body, request);
+}
 
-    /// Calls `learn` with the resource, the head and the end of the request, for the name that the
-    /// trailers may confirm.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "most requests have no name to learn")]
-    fn begin_body_with<E, K, P>(
-        &self,
-        head: &Parts,
-        body: &impl Body,
-        request: &mut InFlight<K, C, P>,
-        learn: impl FnOnce(&Resource<C>, &Parts, End) -> Option<Unconfirmed<C>>,
-    ) -> Ending<C>
-    where
-        K: Classify<E>,
-        P: Permit,
-    {
-        if let Some(entry) = request.entry() {
-            let class = ResponseClass::of_status(head.status.as_u16());
-            entry.node().count_response(class);
-            if self.first_byte {
-                FirstByte::record(entry.node(), entry.started());
-            }
+/// Counts the head of a response, unless the request has ended.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call of it takes a third of its instructions")]
+fn count_head<K, C, P>(request: &InFlight<K, C, P>, head: &Parts)
+where
+    C: Clock + Clone + Send + Sync + 'static,
+    P: Permit,
+{
+    if let Some(entry) = request.entry() {
+        let class = ResponseClass::of_status(head.status.as_u16());
+        entry.node().count_response(class);
+        if request.ending.choices.first_byte {
+            FirstByte::record(entry.node(), entry.started());
         }
-        let end = request.classify.head(head);
-        let unconfirmed = request.entry().and_then(|entry| learn(entry.node(), head, end));
-        let outcome = match end {
-            End::AtBody(outcome) => match announced_bytes(self.kind, head, body) {
-                Some(0) => outcome,
-                bytes => {
-                    request.begin_body();
-                    return Ending::at_end(outcome, bytes, self.is_outbound);
-                }
-            },
-            End::AtHead(outcome) => outcome,
-            End::AtHeadOfStream(outcome) => {
-                let is_empty = announced_bytes(self.kind, head, body) == Some(0);
-                let entry = request.entry().filter(|_| !is_empty);
-                let stream = entry.map(|entry| OpenStream::new(entry.node().clone()));
-                request.end_poll();
-                request.end(outcome);
-                return match stream {
-                    Some(stream) => Ending::AT_HEAD.with_rare(RareRest::Stream { _open: stream }),
-                    None => Ending::AT_HEAD,
-                };
-            }
-            End::AtTrailers if has_ended(self.kind, head, body) => request.classify.trailers(None),
-            End::AtTrailers => {
-                request.begin_body();
-                return match unconfirmed {
-                    Some(name) => Ending::AT_TRAILERS.with_rare(RareRest::Name(name)),
-                    None => Ending::AT_TRAILERS,
-                };
-            }
-        };
-        request.end_poll();
-        request.end(outcome);
-        Ending::AT_HEAD
     }
+}
+
+/// Notes that a request ends with the body, or ends it if the body has ended.
+#[inline]
+fn begin_body_until<K, C: Clock + Clone, P: Permit>(
+    outcome: Outcome,
+    head: &Parts,
+    body: &impl Body,
+    request: &mut InFlight<K, C, P>,
+) {
+    match announced_bytes(request.ending.choices.kind, head, body) {
+        Some(0) => {
+            request.end_poll();
+            request.end_rarely(outcome);
+        }
+        bytes => request.begin_body(outcome, bytes),
+    }
+}
+
+/// Notes the head of a response by which a request ends in any way. `name` may be confirmed by the
+/// trailers.
+#[cold]
+#[inline(never)]
+fn begin_other<E, K, C, P>(
+    end: End,
+    name: Option<Unconfirmed<C>>,
+    head: &Parts,
+    body: &impl Body,
+    request: &mut InFlight<K, C, P>,
+) where
+    K: Classify<E>,
+    C: Clock + Clone + Send + Sync + 'static,
+    P: Permit,
+{
+    let kind = request.ending.choices.kind;
+    let outcome = match end {
+        End::AtBody(outcome) => return begin_body_until(outcome, head, body, request),
+        End::AtHead(outcome) => outcome,
+        End::AtHeadOfStream(outcome) => {
+            let is_empty = announced_bytes(kind, head, body) == Some(0);
+            let entry = request.entry().filter(|_| !is_empty);
+            let stream = entry.map(|entry| OpenStream::new(entry.node().clone()));
+            request.end_poll();
+            request.end_rarely(outcome);
+            if let Some(open) = stream {
+                request.set_rest(RareRest::Stream { _open: open });
+            }
+            return;
+        }
+        End::AtTrailers if has_ended(kind, head, body) => request.classify.trailers(None),
+        End::AtTrailers => {
+            request.begin_trailers();
+            if let Some(name) = name {
+                request.set_rest(RareRest::Name(name));
+            }
+            return;
+        }
+    };
+    request.end_poll();
+    request.end_rarely(outcome);
 }

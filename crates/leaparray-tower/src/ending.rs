@@ -3,23 +3,38 @@
 use bytes::Buf;
 use http_body::Frame;
 use leaparray::Outcome;
+use leaparray::node::OnDrop;
 
+use crate::body::RequestKind;
 use crate::streams::OpenStream;
 use crate::unconfirmed::Unconfirmed;
 
-/// How a request ends after the head of its response. It is moved with the response, so it has as
+/// How a request ends after the head of its response. It is moved with the request, so it has as
 /// few words as it can.
-pub(crate) struct Ending<C> {
+pub(crate) struct Ending {
     pub(crate) until: Until,
     /// The outcome by the head, if the request ends [with the body](Until::End).
     outcome: Outcome,
     /// Whether a success stays one if the body is dropped unpolled: the caller is a client that
     /// wanted the head only.
     pub(crate) head_suffices: bool,
+    /// Whether a poll has begun and not returned. If a caller catches the panic of a poll, the
+    /// entry is dropped after the unwinding has ended, and cannot detect the panic.
+    pub(crate) is_polled: bool,
+    pub(crate) choices: Choices,
     /// The number of bytes that are still expected, or [`UNKNOWN`].
     bytes: u64,
-    /// In a box: few responses have it.
-    pub(crate) rare: Option<Box<RareRest<C>>>,
+}
+
+/// What the response needs to know of the request and of the layer.
+#[derive(Clone, Copy)]
+pub(crate) struct Choices {
+    pub(crate) kind: RequestKind,
+    pub(crate) first_byte: bool,
+    /// The policy once the request has reached the service.
+    pub(crate) on_drop: OnDrop,
+    /// Whether the caller is a client, and the service a backend.
+    pub(crate) is_outbound: bool,
 }
 
 /// When a request ends after the head of its response.
@@ -46,27 +61,28 @@ pub(crate) enum RareRest<C> {
 /// The number of expected bytes if it is not known.
 const UNKNOWN: u64 = u64::MAX;
 
-impl<C> Ending<C> {
-    /// The ending of a request that has ended with the head, or was refused.
-    pub(crate) const AT_HEAD: Self = Self::new(Until::Head, Outcome::Success, UNKNOWN);
-
-    /// The ending of a request that ends with the trailers.
-    pub(crate) const AT_TRAILERS: Self = Self::new(Until::Trailers, Outcome::Success, UNKNOWN);
-
-    const fn new(until: Until, outcome: Outcome, bytes: u64) -> Self {
-        Self { until, outcome, head_suffices: false, bytes, rare: None }
+impl Ending {
+    /// The ending of a request whose response has no head yet, or that has ended with it.
+    #[inline]
+    pub(crate) const fn at_head(choices: Choices) -> Self {
+        Self {
+            until: Until::Head,
+            outcome: Outcome::Success,
+            head_suffices: false,
+            is_polled: false,
+            choices,
+            bytes: UNKNOWN,
+        }
     }
 
-    /// Returns the ending of a request that ends with the last of these bytes, if their number is
-    /// known, or with the end of the body.
-    pub(crate) fn at_end(outcome: Outcome, bytes: Option<u64>, head_suffices: bool) -> Self {
-        let ending = Self::new(Until::End, outcome, bytes.unwrap_or(UNKNOWN));
-        Self { head_suffices, ..ending }
-    }
-
-    #[cold]
-    pub(crate) fn with_rare(self, rare: RareRest<C>) -> Self {
-        Self { rare: Some(Box::new(rare)), ..self }
+    /// From now on, the request ends with the last of these bytes, if their number is known, or
+    /// with the end of the body.
+    #[inline]
+    pub(crate) fn begin_body(&mut self, outcome: Outcome, bytes: Option<u64>) {
+        self.until = Until::End;
+        self.outcome = outcome;
+        self.bytes = bytes.unwrap_or(UNKNOWN);
+        self.head_suffices = self.choices.is_outbound;
     }
 
     /// Returns the outcome if the body of a request that ends [with it](Until::End) has ended. If

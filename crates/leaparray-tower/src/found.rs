@@ -20,9 +20,9 @@ const SLOTS: usize = 64;
 /// the map of the registry, and take and put back the handle that the registry keeps.
 ///
 /// Each name of a layer has one slot. If two names of a slot take turns, their requests look the
-/// registry up. A resource in a slot can be evicted. A slot that was used keeps a name, and the
-/// memory of one handle, of 128 bytes, until another name needs it: also after the eviction of the
-/// resource, and after the drop of the layer.
+/// registry up. A resource in a slot can be evicted. A slot that was used keeps a name, the text of
+/// a route, and the memory of one handle, of 128 bytes, until another name needs it: also after the
+/// eviction of the resource, and after the drop of the layer and of the router.
 struct LastFound {
     name: String,
     slots: Slots,
@@ -57,14 +57,47 @@ struct FoundSlot {
     layer: LayerId,
     method: &'static str,
     route: String,
+    kept: KeptRoute,
     /// A [`WeakResource`] with the clock of the layer. The slots of a thread are of all its layers.
     resource: Box<dyn Any>,
+}
+
+/// The text of a route at the address at which a request had it. While it is kept, no other text
+/// is at that address, so a route with that address and length is equal: it need not be compared.
+pub(crate) struct KeptRoute {
+    address: usize,
+    _owner: Option<Box<dyn Any>>,
+}
+
+impl KeptRoute {
+    /// Keeps nothing: each route is compared.
+    pub(crate) const NOTHING: Self = Self { address: 0, _owner: None };
+
+    /// Keeps `route` by `owner`, which owns it.
+    pub(crate) fn new(route: &str, owner: Box<dyn Any>) -> Self {
+        Self { address: route.as_ptr().addr(), _owner: Some(owner) }
+    }
 }
 
 impl FoundSlot {
     #[inline]
     fn is_of(&self, layer: LayerId, name: NameParts<'_>) -> bool {
-        self.layer == layer && ptr::eq(self.method, name.method) && self.route == name.route
+        self.layer == layer && ptr::eq(self.method, name.method) && self.is_route(name.route)
+    }
+
+    #[inline]
+    fn is_route(&self, route: &str) -> bool {
+        if self.kept.address == route.as_ptr().addr() && self.route.len() == route.len() {
+            return true;
+        }
+        self.has_text(route)
+    }
+
+    /// Returns whether the text of a route is that of this slot. Out of line: most routes are where
+    /// they were.
+    #[inline(never)]
+    fn has_text(&self, route: &str) -> bool {
+        self.route == route
     }
 
     #[inline]
@@ -144,6 +177,7 @@ impl Slots {
         &mut self,
         layer: LayerId,
         name: NameParts<'_>,
+        kept: KeptRoute,
         resource: &Resource<C>,
     ) {
         if self.slots.is_empty() {
@@ -157,10 +191,12 @@ impl Slots {
             slot.layer = layer;
             slot.method = name.method;
             name.route.clone_into(&mut slot.route);
+            slot.kept = kept;
             *last = resource;
         } else {
             let (method, route) = (name.method, name.route.to_owned());
-            *slot = Some(FoundSlot { layer, method, route, resource: Box::new(resource) });
+            let resource = Box::new(resource);
+            *slot = Some(FoundSlot { layer, method, route, kept, resource });
         }
     }
 }
@@ -207,6 +243,7 @@ fn slot_of(layer: LayerId, NameParts { method, route }: NameParts<'_>) -> usize 
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::sync::Arc;
 
     use leaparray::Registry;
 
@@ -260,7 +297,7 @@ mod tests {
         let resources =
             ["GET /a", "PUT /a", "GET /orders"].map(|name| registry.resource(name).unwrap());
         for ((layer, parts), resource) in noted.into_iter().zip(&resources) {
-            last.note(layer, parts, resource);
+            last.note(layer, parts, KeptRoute::NOTHING, resource);
         }
         for ((layer, parts), resource) in noted.into_iter().zip(&resources) {
             let found: Option<Resource> = last.get(layer, parts);
@@ -283,7 +320,7 @@ mod tests {
         let (registry, layer) = (Registry::new(), LayerId(0));
         let mut last = Slots::new();
         let resource = registry.resource("GET /a").unwrap();
-        last.note(layer, parts("GET", "/a"), &resource);
+        last.note(layer, parts("GET", "/a"), KeptRoute::NOTHING, &resource);
         // In the second round, the slot of the address is known.
         let routes: Vec<_> = (0..100).map(|_| "/a".to_owned()).collect();
         for route in routes.iter().chain(&routes) {
@@ -293,5 +330,27 @@ mod tests {
         for route in routes.iter().map(|route| route.replace('a', "b")) {
             assert!(last.get::<leaparray::MonotonicClock>(layer, parts("GET", &route)).is_none());
         }
+    }
+
+    #[test]
+    fn kept_route_stays_at_its_address_until_its_slot_has_another_one() {
+        let (registry, layer) = (Registry::new(), LayerId(0));
+        let mut last = Slots::new();
+        let resource = registry.resource("GET /a").unwrap();
+        let mut note = |text: &Arc<str>| {
+            let kept = KeptRoute::new(text, Box::new(Arc::clone(text)));
+            last.note(layer, parts("GET", text), kept, &resource);
+        };
+        let (first, second): (Arc<str>, Arc<str>) = ("/a".into(), "/a".into());
+        note(&first);
+        assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (2, 1));
+        note(&second);
+        assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2));
+        let mut is_found = |route: &str| {
+            last.get::<leaparray::MonotonicClock>(layer, parts("GET", route)).is_some()
+        };
+        // By its address, by its text, and neither.
+        assert!(is_found(&second) && is_found(&first));
+        assert!(!is_found("/b") && !is_found(&second[..1]));
     }
 }

@@ -14,10 +14,10 @@ use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 use tower_service::Service;
 
-use crate::body::{ResponseBody, Rest};
+use crate::body::ResponseBody;
 use crate::class::Classify;
-use crate::context::ResponseContext;
-use crate::in_flight::{InFlight, RequestLimits};
+use crate::context::{RareContext, begin_body};
+use crate::in_flight::{InFlight, Rare};
 use crate::layer::ResourceLayer;
 use crate::limit::Limits;
 use crate::name::Name;
@@ -130,6 +130,10 @@ pin_project! {
     {
         #[pin]
         state: State<S, A, L>,
+        // `None` after the last poll, and unless the service was called. Not in the state: as a part
+        // of an enum, it would be moved once more.
+        in_flight: Option<InFlightOf<S, A, L>>,
+        rare: Option<Box<RareContext<L::Name, L::Clock>>>,
     }
 }
 
@@ -154,10 +158,6 @@ pin_project! {
         Runs {
             #[pin]
             future: S::Future,
-            // `None` after the last poll.
-            in_flight: Option<InFlightOf<S, A, L>>,
-            // Used where it is: a move takes as many instructions as it has words.
-            context: ResponseContext<L::Name, L::Clock>,
         },
     }
 }
@@ -167,14 +167,14 @@ pub(crate) struct Waiting<S: HttpService<A>, A, L: LayerOf<S, A>> {
     pub(crate) service: S,
     pub(crate) request: Request<A>,
     pub(crate) call: Call<S, A, L>,
-    pub(crate) limits: Option<Box<RequestLimits>>,
+    pub(crate) limits: Option<Box<Rare<L::Clock>>>,
     pub(crate) refund: Option<Refund<L::Limiter>>,
 }
 
 /// An admitted request, and what its response needs.
 pub(crate) struct Call<S: HttpService<A>, A, L: LayerOf<S, A>> {
     pub(crate) in_flight: InFlightOf<S, A, L>,
-    pub(crate) context: ResponseContext<L::Name, L::Clock>,
+    pub(crate) rare: Option<Box<RareContext<L::Name, L::Clock>>>,
 }
 
 /// The refund of a request that waits, which is attempted when this is dropped.
@@ -202,19 +202,19 @@ impl<L: Limiter> Drop for Refund<L> {
 
 impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
     pub(crate) const fn refused(answer: AnswerOf<S, A, L>) -> Self {
-        Self { state: State::Refused { answer: Some(answer) } }
+        Self { state: State::Refused { answer: Some(answer) }, in_flight: None, rare: None }
     }
 
     pub(crate) fn waiting(wait: Duration, waiting: Waiting<S, A, L>) -> Self {
         let (sleep, waiting) = (Some(Box::pin(sleep(wait))), Some(Box::new(waiting)));
-        Self { state: State::Waits { sleep, waiting } }
+        Self { state: State::Waits { sleep, waiting }, in_flight: None, rare: None }
     }
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, it moves the future")]
     pub(crate) fn running(future: S::Future, call: Call<S, A, L>) -> Self {
-        let Call { in_flight, context } = call;
-        Self { state: State::Runs { future, in_flight: Some(in_flight), context } }
+        let Call { in_flight, rare } = call;
+        Self { state: State::Runs { future }, in_flight: Some(in_flight), rare }
     }
 }
 
@@ -222,16 +222,17 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> Future for ResponseFuture<S, A, L> 
     type Output = OutputOf<S, A, L>;
 
     #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.project().state;
-        if let StateProjection::Waits { .. } = state.as_mut().project()
-            && let Err(error) = ready!(Self::wait(state.as_mut(), cx))
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let StateProjection::Waits { .. } = self.as_mut().project().state.project()
+            && let Err(error) = ready!(self.as_mut().wait(cx))
         {
             return Poll::Ready(Err(error));
         }
-        let StateProjection::Runs { future, in_flight, context } = state.as_mut().project() else {
-            return Poll::Ready(Self::take_answer(state));
+        let mut this = self.project();
+        let StateProjection::Runs { future } = this.state.as_mut().project() else {
+            return Poll::Ready(Self::take_answer(this.state));
         };
+        let (in_flight, rare) = (this.in_flight, this.rare);
         let request = in_flight.as_mut().expect(COMPLETED);
         request.begin_poll();
         match future.poll(cx) {
@@ -241,14 +242,14 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> Future for ResponseFuture<S, A, L> 
             }
             Poll::Ready(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
-                let ending = context.begin_body::<A, S::Error, _, _>(&mut head, &body, request);
-                let rest = Rest { request: in_flight.take(), ending };
-                Poll::Ready(Ok(Response::from_parts(head, ResponseBody::new(Some(body), rest))))
+                begin_body::<A, S::Error, _, _, _, _>(rare, &mut head, &body, request);
+                let body = ResponseBody::new(Some(body), in_flight.take());
+                Poll::Ready(Ok(Response::from_parts(head, body)))
             }
             Poll::Ready(Err(error)) => {
                 let outcome = request.classify.error(&error);
                 request.end_poll();
-                request.end(outcome);
+                request.end_rarely(outcome);
                 *in_flight = None;
                 Poll::Ready(Err(L::Refuse::error(error)))
             }
@@ -262,11 +263,9 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
     /// Waits as long as the limiter has told, and until the service is ready, and calls it. Returns
     /// its error if it does not become ready.
     #[cold]
-    fn wait(
-        mut state: Pin<&mut State<S, A, L>>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<(), ErrorOf<S, A, L>>> {
-        let StateProjection::Waits { sleep, waiting } = state.as_mut().project() else {
+    fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ErrorOf<S, A, L>>> {
+        let mut this = self.project();
+        let StateProjection::Waits { sleep, waiting } = this.state.as_mut().project() else {
             return Poll::Ready(Ok(()));
         };
         if let Some(timer) = sleep {
@@ -278,8 +277,9 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
         if let Err(error) = readiness {
             return Poll::Ready(Err(L::Refuse::error(waiting.fail(error))));
         }
-        let (future, Call { in_flight, context }) = waiting.run();
-        state.set(State::Runs { future, in_flight: Some(in_flight), context });
+        let (future, Call { in_flight, rare }) = waiting.run();
+        this.state.set(State::Runs { future });
+        (*this.in_flight, *this.rare) = (Some(in_flight), rare);
         Poll::Ready(Ok(()))
     }
 
@@ -290,7 +290,7 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
             unreachable!("the future waits or runs");
         };
         let answer = answer.take().expect(COMPLETED)?;
-        Ok(answer.map(|body| ResponseBody::new(body, Rest::NOTHING)))
+        Ok(answer.map(|body| ResponseBody::new(body, None)))
     }
 }
 
@@ -309,7 +309,7 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> Waiting<S, A, L> {
     /// is attempted.
     fn fail(mut self, error: S::Error) -> S::Error {
         let in_flight = &mut self.call.in_flight;
-        in_flight.end(in_flight.classify.error(&error));
+        in_flight.end_rarely(in_flight.classify.error(&error));
         error
     }
 
@@ -319,7 +319,7 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> Waiting<S, A, L> {
             refund.is_due = false;
         }
         let Self { mut service, request, mut call, limits, refund: _ } = self;
-        call.in_flight.set_on_drop(call.context.on_drop);
+        call.in_flight.set_on_drop(call.in_flight.ending.choices.on_drop);
         call.in_flight.set_limits(limits);
         (service.call(request), call)
     }

@@ -16,6 +16,7 @@ mod future;
 mod grpc;
 mod hedge;
 mod in_flight;
+mod lanes;
 mod layer;
 mod limit;
 mod media_type;

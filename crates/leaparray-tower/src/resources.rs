@@ -8,7 +8,7 @@ use leaparray::registry::RegistryError;
 use leaparray::{Clock, Registry, Resource, TrafficType};
 
 use crate::class::End;
-use crate::found::{self, LayerId, NameParts, Slots};
+use crate::found::{self, KeptRoute, LayerId, NameParts, Slots};
 use crate::name::{Name, OTHER, OTHER_OUTBOUND};
 use crate::unconfirmed::{self, Evidence, Listing, Time, Unconfirmed, UnconfirmedNames};
 
@@ -120,8 +120,10 @@ impl<N, C: Clock + Clone> Resources<N, C> {
             self.other()
         } else if let Some(resource) = self.registry.get(name) {
             if let Some(slots) = slots {
+                let owner = route.and_then(|_| self.name.route_owner(request));
                 let (method, route) = route.unwrap_or(("", name));
-                slots.note(self.id, NameParts { method, route }, &resource);
+                let kept = owner.map_or(KeptRoute::NOTHING, |owner| KeptRoute::new(route, owner));
+                slots.note(self.id, NameParts { method, route }, kept, &resource);
             }
             self.listed(resource)
         } else {

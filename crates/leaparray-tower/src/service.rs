@@ -1,6 +1,5 @@
 //! The service that a layer makes.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{fmt, mem};
 
@@ -14,13 +13,15 @@ use tower_service::Service;
 
 use crate::body::RequestKind;
 use crate::class::Classify;
-use crate::context::{RareContext, ResponseContext};
+use crate::context::RareContext;
 use crate::deadline::Deadlines;
+use crate::ending::Choices;
 #[cfg(feature = "tracing")]
 use crate::events;
 use crate::future::{Call, Refund, ResponseFuture, Waiting};
 use crate::grpc;
-use crate::in_flight::{InFlight, RequestLimits};
+use crate::in_flight::{InFlight, Rare};
+use crate::lanes::Lanes;
 use crate::layer::{Options, ResourceLayer};
 use crate::limit::Limits;
 use crate::name::Name;
@@ -32,7 +33,7 @@ use crate::{ByStatus, ResponseBody, Unlimited, upload};
 pub struct ResourceService<S, N, K = ByStatus, L = Unlimited, R = crate::Answer, C = MonotonicClock>
 {
     inner: S,
-    layer: Arc<ResourceLayer<N, K, L, R, C>>,
+    layer: Lanes<ResourceLayer<N, K, L, R, C>>,
 }
 
 impl<S, N, K, L, R, C> Layer<S> for ResourceLayer<N, K, L, R, C>
@@ -44,7 +45,7 @@ where
     type Service = ResourceService<S, N, K, L, R, C>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        ResourceService { inner, layer: Arc::new(self.clone()) }
+        ResourceService { inner, layer: Lanes::new(self.clone()) }
     }
 }
 
@@ -104,15 +105,15 @@ where
         let rare = RareContext::new(unconfirmed, quotas);
         let kind = RequestKind::of(request.method());
         let Options { first_byte, on_drop, .. } = *options;
-        let context = ResponseContext { kind, first_byte, on_drop, is_outbound, rare };
-        let limits = RequestLimits::new(deadlines, upload::watch(request.body_mut()));
+        let choices = Choices { kind, first_byte, on_drop, is_outbound };
+        let limits = Rare::limits(deadlines, upload::watch(request.body_mut()));
         let classify = layer.classify.clone();
         match decision.enter_many_at(resource, now, 1) {
             Decision::Admitted(entry) => {
                 // Created first: if the call panics, its drop is an exception.
-                let in_flight = InFlight::new(entry, classify, on_drop, limits);
+                let in_flight = InFlight::new(entry, classify, on_drop, choices, limits);
                 let future = inner.consume().call(request);
-                ResponseFuture::running(future, Call { in_flight, context })
+                ResponseFuture::running(future, Call { in_flight, rare })
             }
             Decision::Wait(delayed) => {
                 let (entry, wait) = delayed.into_parts();
@@ -121,8 +122,8 @@ where
                 let refunded_by = told.and_then(|told| told.refunded_by);
                 let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
                 // Dropped during its wait, it has not reached the service.
-                let in_flight = InFlight::new(entry, classify, OnDrop::Cancelled, None);
-                let call = Call { in_flight, context };
+                let in_flight = InFlight::new(entry, classify, OnDrop::Cancelled, choices, None);
+                let call = Call { in_flight, rare };
                 let waiting = Waiting { service, request, call, limits, refund };
                 ResponseFuture::waiting(wait, waiting)
             }
@@ -235,7 +236,7 @@ impl<S: Clone> Drop for Reserved<'_, S> {
 
 impl<S: Clone, N, K, L, R, C> Clone for ResourceService<S, N, K, L, R, C> {
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), layer: Arc::clone(&self.layer) }
+        Self { inner: self.inner.clone(), layer: self.layer.clone() }
     }
 }
 

@@ -6,6 +6,8 @@ mod method;
 #[cfg(feature = "axum")]
 mod route;
 
+use std::any::Any;
+
 use http::response::Parts;
 use http::{Request, StatusCode};
 
@@ -81,6 +83,13 @@ pub trait Name<A> {
     /// have equal names. The resource of a request can then be found without writing its name.
     #[doc(hidden)]
     fn route<'a>(&self, _request: &'a Request<A>) -> Option<(&'static str, &'a str)> {
+        None
+    }
+
+    /// Returns an owner of the text of the [route](Self::route): while it exists, the text stays
+    /// where it is and as it is. So another request with a route at that address has an equal one.
+    #[doc(hidden)]
+    fn route_owner(&self, _request: &Request<A>) -> Option<Box<dyn Any>> {
         None
     }
 

@@ -1,5 +1,7 @@
 //! Names by the routes of axum.
 
+use std::any::Any;
+
 use axum::extract::MatchedPath;
 use http::response::Parts;
 use http::{Request, StatusCode};
@@ -56,6 +58,11 @@ impl<A> Name<A> for MatchedRoute {
     fn route<'a>(&self, request: &'a Request<A>) -> Option<(&'static str, &'a str)> {
         let route: &MatchedPath = request.extensions().get()?;
         Some((method_name(request.method()), route.as_str()))
+    }
+
+    fn route_owner(&self, request: &Request<A>) -> Option<Box<dyn Any>> {
+        // A clone shares the text, which is immutable.
+        Some(Box::new(request.extensions().get::<MatchedPath>()?.clone()))
     }
 
     /// Returns whether the route has the method: a client cannot invent routes.

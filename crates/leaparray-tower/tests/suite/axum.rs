@@ -61,6 +61,29 @@ async fn route_of_a_nested_router_has_its_whole_path_and_its_misses_share_one_na
     assert_eq!((sum(OTHER), registry.len()), (4, 2));
 }
 
+/// A thread finds a route by its address, at which a later router may have another route.
+#[tokio::test]
+async fn routes_of_routers_that_follow_each_other_keep_their_names() {
+    let registry = registry();
+    let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
+    // So long that few other allocations have their size: a later route takes the address of an
+    // earlier one.
+    let long = "a".repeat(1_000);
+    let paths: Vec<_> = (100..200).map(|number| format!("/{long}/{number}")).collect();
+    for path in &paths {
+        let app = Router::new().route(path, get(async || "done")).layer(layer.clone());
+        for _ in 0..3 {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let response = app.clone().oneshot(request).await.unwrap();
+            axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        }
+    }
+    for path in &paths {
+        let resource = registry.get(&format!("GET {path}")).expect(path);
+        assert_eq!(resource.lifetime().sum(MetricEvent::Success), 3, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn refused_request_gets_an_answer() {
     let registry = registry();

@@ -1,0 +1,151 @@
+//! Shared ownership whose clones count their references in lines of their threads.
+
+use std::cell::Cell;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+/// Shared ownership of a value, as an [`Arc`]. A server clones the service of a route for each
+/// request, and with one count of references, all threads would write its cache line.
+///
+/// The first owner has a count for each *lane*, of one or few threads. A clone of the first owner
+/// counts in the lane of the thread that makes it, and so do the clones of that clone, on whichever
+/// thread they are made. The lanes are made with the first clone: a service that serves one request
+/// and is not cloned does not need them.
+///
+/// The first owner owns the lanes, and each lane owns the value, so the value is dropped with its
+/// last owner.
+pub(crate) enum Lanes<T> {
+    First(First<T>),
+    Clone(Arc<Lane<T>>),
+}
+
+pub(crate) struct First<T> {
+    value: Arc<T>,
+    /// As many as [`lanes`], a power of two.
+    lanes: OnceLock<Box<[LazyLane<T>]>>,
+}
+
+/// A lane, which the first thread in it makes.
+type LazyLane<T> = OnceLock<Arc<Lane<T>>>;
+
+/// One of the owners of a value, beside its count of references. It is as long as four cache lines,
+/// so the counts of two lanes are never in one line, nor in two that processors fetch as a pair.
+/// Not aligned instead: the owner would be in another line than the count.
+pub(crate) struct Lane<T> {
+    value: Arc<T>,
+    _padding: [u64; 29],
+}
+
+impl<T> Lanes<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self::First(First { value: Arc::new(value), lanes: OnceLock::new() })
+    }
+}
+
+impl<T> First<T> {
+    /// Returns the lane of this thread.
+    #[inline]
+    fn lane(&self) -> &Arc<Lane<T>> {
+        let lanes = self.lanes.get_or_init(|| (0..lanes()).map(|_| OnceLock::new()).collect());
+        lanes[index() & (lanes.len() - 1)].get_or_init(|| Arc::new(Lane::of(&self.value)))
+    }
+}
+
+impl<T> Lane<T> {
+    fn of(value: &Arc<T>) -> Self {
+        Self { value: Arc::clone(value), _padding: [0; 29] }
+    }
+}
+
+impl<T> Clone for Lanes<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self::Clone(Arc::clone(match self {
+            Self::First(first) => first.lane(),
+            Self::Clone(lane) => lane,
+        }))
+    }
+}
+
+impl<T> Deref for Lanes<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match self {
+            Self::First(first) => &first.value,
+            Self::Clone(lane) => &lane.value,
+        }
+    }
+}
+
+/// Returns the number of lanes: of processors, rounded up to a power of two, and at most 64.
+fn lanes() -> usize {
+    static LANES: OnceLock<usize> = OnceLock::new();
+    let processors = || thread::available_parallelism().map_or(1, usize::from);
+    *LANES.get_or_init(|| processors().next_power_of_two().min(64))
+}
+
+/// Returns a number of this thread. Threads have consecutive numbers, so as many threads as there
+/// are lanes, if they begin to clone services one after the other, have different ones.
+#[inline]
+fn index() -> usize {
+    const NONE: usize = usize::MAX;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static INDEX: Cell<usize> = const { Cell::new(NONE) };
+    }
+    #[cold]
+    fn next() -> usize {
+        // Relaxed: only the number matters. It wraps around after more threads than there can be.
+        let index = NEXT.fetch_add(1, Ordering::Relaxed) % NONE;
+        INDEX.set(index);
+        index
+    }
+    match INDEX.get() {
+        NONE => next(),
+        index => index,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane<T>(owner: &Lanes<T>) -> &Arc<Lane<T>> {
+        match owner {
+            Lanes::First(first) => first.lane(),
+            Lanes::Clone(lane) => lane,
+        }
+    }
+
+    #[test]
+    fn value_is_dropped_with_its_last_owner() {
+        let value: Arc<str> = "value".into();
+        let first = Lanes::new(Arc::clone(&value));
+        let clones =
+            [first.clone(), thread::scope(|it| it.spawn(|| first.clone()).join().unwrap())];
+        let last = clones[1].clone();
+        drop((first, clones));
+        assert_eq!(&**last, "value");
+        assert_eq!(Arc::strong_count(&value), 2);
+        drop(last);
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn clones_of_one_thread_share_a_lane_and_those_of_the_next_thread_have_another() {
+        let first = Lanes::new(());
+        let here = first.clone();
+        assert!(Arc::ptr_eq(lane(&here), lane(&first.clone())));
+        assert_eq!(Arc::strong_count(lane(&here)), 2);
+        // Another test of this process may take numbers of threads, so not each thread has another
+        // lane than this one.
+        let there = || thread::scope(|it| it.spawn(|| first.clone()).join().unwrap());
+        let others: Vec<_> = (0..8).map(|_| there()).collect();
+        let is_here = |other: &Lanes<()>| Arc::ptr_eq(lane(other), lane(&here));
+        assert!(lanes() == 1 || others.iter().any(|it| !is_here(it)));
+    }
+}
