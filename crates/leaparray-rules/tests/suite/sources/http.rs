@@ -255,7 +255,10 @@ fn error_of_etcd_is_cut() {
 
 #[test]
 fn server_that_is_away_to_begin_with_is_told() {
-    let url = format!("http://127.0.0.1:{}/", free_port());
+    // Nothing listens there, and no other test gets the port.
+    let reserved = tokio::net::TcpSocket::new_v4().unwrap();
+    reserved.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let url = format!("http://{}/", reserved.local_addr().unwrap());
     let rules = Rules::new(Arc::new(leaparray::Registry::new()));
     let error = rules.follow(Follow::http(&url)).unwrap_err();
     assert!(matches!(error, FollowError::Away { .. }), "{error}");
