@@ -59,6 +59,24 @@ fn last_permit_is_taken_once() {
     });
 }
 
+/// A thread gives a permit back. Another one that finds it in the count of the shares finds it in
+/// the limiter as well.
+#[test]
+fn request_that_finds_room_in_the_shares_finds_it_in_the_limiter() {
+    explore(Some(2), || {
+        let shares = shares(1);
+        let held = take(&shares, 1);
+        assert!(held.is_some());
+        let other = thread::spawn(move || drop(held));
+        let is_free = shares.in_use() == 0;
+        let taken = take(&shares, 2);
+        assert!(taken.is_some() || !is_free, "room in the shares, and none in the limiter");
+        drop(taken);
+        other.join().unwrap();
+        assert_eq!((shares.in_use(), shares.limiter().in_use()), (0, 0));
+    });
+}
+
 /// Two requests of one tenant at once have one slot or two. The permits of each go back to its own.
 #[test]
 fn requests_of_one_tenant_balance() {

@@ -4,6 +4,7 @@
 //! other. So some dozens of resources are prepared together, in stages: in each stage, one line or
 //! a few of each of them are loaded.
 
+use std::cmp::Ordering;
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::PoisonError;
@@ -210,7 +211,8 @@ impl<C: Clock + Clone> Listed<C> {
             let (name, traffic_type) = (self.name(), self.traffic_type());
             let refused = refusals.of(self, context, node.refusals());
             visit(Visited::Node(VisitedNode { id, name, context, traffic_type, node, refused }));
-            let of_node = apart.take(self, context);
+            let of_node =
+                apart.take(|it| it.order_of_names(self.name(), context, self.traffic_type()));
             if !of_node.is_empty() {
                 self.visit_sum(context, of_node, node.seconds_in_window(now, seconds), visit);
                 continue;
@@ -272,17 +274,14 @@ impl Apart {
     }
 
     /// Takes the seconds of the resources with the names of a listed node out of the
-    /// [rest](Self::rest), and returns them.
+    /// [rest](Self::rest), and returns them. `order` compares the names of a second with those.
     ///
     /// A search by bisection: the lock is held, and both the listed nodes and these seconds may be
     /// many.
-    fn take<C>(&mut self, listed: &Listed<C>, context: Option<&Name>) -> &[ResourceSecond] {
+    fn take(&mut self, order: impl Fn(&ResourceSecond) -> Ordering) -> &[ResourceSecond] {
         if self.seconds.is_empty() {
             return &[];
         }
-        let order = |second: &ResourceSecond| {
-            second.order_of_names(listed.name(), context, listed.traffic_type())
-        };
         let start = self.seconds.partition_point(|second| order(second).is_lt());
         let same = self.seconds[start..].iter().take_while(|second| order(second).is_eq());
         let range = start..start + same.count();
@@ -294,5 +293,42 @@ impl Apart {
     fn rest(&self) -> impl Iterator<Item = &ResourceSecond> {
         let all = self.seconds.iter().zip(&self.taken);
         all.filter(|(_, is_taken)| !**is_taken).map(|(second, _)| second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::registry::{Registry, RegistryConfig};
+    use crate::time::ManualClock;
+
+    /// The search holds the lock of evictions.
+    #[test]
+    fn seconds_of_a_node_are_found_in_few_comparisons() {
+        const COUNT: usize = 1 << 10;
+        let clock = ManualClock::new(Timestamp::from_secs(60));
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let cursor = RegistryCursor::new();
+        registry.at(clock.now()).poll_seconds(&cursor);
+        for index in 0..COUNT {
+            registry.resource(&format!("GET /{index:04}")).unwrap().block();
+        }
+        clock.advance(std::time::Duration::from_secs(1));
+        let seconds = registry.at(clock.now()).poll_seconds(&cursor);
+        assert_eq!(seconds.len(), COUNT);
+
+        let mut apart = Apart::new(seconds.clone());
+        for second in &seconds {
+            let comparisons = Cell::new(0);
+            let taken = apart.take(|it| {
+                comparisons.set(comparisons.get() + 1);
+                it.order_of_names(&second.name, second.context.as_ref(), second.traffic_type)
+            });
+            assert_eq!(taken.len(), 1);
+            assert!(comparisons.get() <= 13, "{} of {COUNT}", comparisons.get());
+        }
+        assert_eq!(apart.rest().count(), 0);
     }
 }

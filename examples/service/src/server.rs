@@ -33,7 +33,7 @@ const SLOW_WORKERS: usize = 8;
 
 /// How long a connection may take to end. An idle connection is closed at once. A connection that
 /// has sent half a request could otherwise delay the end for ever.
-const GRACE: Duration = Duration::from_secs(3);
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// A running server.
 pub(crate) struct Server {

@@ -273,7 +273,9 @@ impl<L: Limiter + LimitInForce, S> FairShares<L, S> {
             let look = self.look(tenant, permits);
             // Another request of the tenant may have taken the permits since.
             if let Some(reason) = look.refuse(permits) {
-                self.in_use.fetch_sub(permits, Ordering::Release);
+                // Relaxed: nothing was taken from the limiter. This continues the release sequence of
+                // `give_back`.
+                self.in_use.fetch_sub(permits, Ordering::Relaxed);
                 return Err(reason);
             }
             let Some(found) = look.found else { return Ok(None) };

@@ -57,9 +57,10 @@ async fn no_room_for_a_key_is_told() {
 #[tokio::test]
 async fn store_that_is_away_is_told() {
     use leaparray_envoy::service::Leases;
-    use tokio::net::TcpListener;
-    // Nothing listens there any more.
-    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Nothing listens there, and no other test gets the port.
+    let reserved = tokio::net::TcpSocket::new_v4().unwrap();
+    reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let free = reserved.local_addr().unwrap();
     let engine = leaparray_redis::RedisEngine::open(&format!("redis://{free}/")).unwrap();
     let store = Store::Redis(Leases::new("shop", engine).unwrap());
     let (_, address) = serve(&store, Settings::default(), Bounds::default()).await;

@@ -271,6 +271,7 @@ fn shares_of_tenants_hold_while_they_change() {
 
 /// Each version refuses all requests: one by its first rule, and the other by its second. A request
 /// that is decided by the first rule of one version and the second of the other is admitted.
+/// `changes::in_the_middle::tenants` tells where its permits are after that.
 #[test]
 fn no_tenant_is_admitted_by_half_of_two_versions() {
     let version = |of: &str, limits: [u64; 2], weight: u64| {
@@ -310,12 +311,6 @@ fn no_tenant_is_admitted_by_half_of_two_versions() {
         (0..1_000).for_each(|_| change());
         is_over.store(true, Ordering::Relaxed);
     });
-    assert_eq!(a.concurrency(), 0);
-    rules.apply(&version("user", [100, 100], 1));
-    for shown in rules.registry().watched() {
-        let WatchedState::Quota(quota) = shown.state else { panic!("a quota") };
-        assert_eq!((quota.limit, quota.remaining), (100, 100), "each has come back");
-    }
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! The heartbeat, with a server of the dashboard on loopback.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
 use leaparray_sentinel::{Heartbeat, HeartbeatState};
+use tokio::net::TcpSocket;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -43,9 +44,17 @@ fn server(answer: &'static str) -> (SocketAddr, Receiver<(String, String)>) {
 const ACCEPTED: &str = r#"{"success":true,"code":0,"msg":"success","data":null}"#;
 const REFUSED: &str = r#"{"success":false,"code":-1,"msg":"invalid app","data":null}"#;
 
+/// Returns an address at which nothing listens. No other test gets its port while the socket lives.
+fn away() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
+}
+
 #[test]
 fn next_server_is_told_if_the_first_is_away_or_refuses() {
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_reserved, gone) = away();
     let (refusing, _refused) = server(REFUSED);
     let (accepting, accepted) = server(ACCEPTED);
     let (changes, states) = channel();
@@ -86,7 +95,7 @@ fn server_is_written_as_an_address_of_the_web_as_well() {
 #[test]
 fn proxy_of_the_environment_is_not_used() {
     const NAME: &str = "heartbeat::server_is_written_as_an_address_of_the_web_as_well";
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (_reserved, gone) = away();
     let mut program = std::process::Command::new(std::env::current_exe().unwrap());
     program.args(["--exact", NAME]).env("ALL_PROXY", format!("http://{gone}"));
     let output = program.env("NO_PROXY", "").env("no_proxy", "").output().unwrap();

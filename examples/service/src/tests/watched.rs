@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io::BufReader;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
@@ -11,13 +12,13 @@ use leaparray_web::Token;
 use leaparray_web::format::{Message, Reader};
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::page;
 use crate::route::Route;
-use crate::server::Server;
+use crate::server::{GRACE, Server};
 
 /// The passes, the blocks, the successes and the exceptions of each resource, by its name.
 type Counts = HashMap<String, [u64; 4]>;
@@ -31,28 +32,39 @@ async fn reader_of_the_page_has_every_request() {
     let token = Token::random();
     let server = Server::start(listener, &metrics, &limits, &token);
     let url = format!("http://{address}{}/stream", page::PATH);
-    let reader = spawn_blocking(move || counts_until_the_end(&url, &token));
+    let counts = Arc::new(Mutex::new(Counts::new()));
+    let of_reader = Arc::clone(&counts);
+    let reader = spawn_blocking(move || count_until_the_end(&url, &token, &of_reader));
     let load = Load::start(address, 4);
     sleep(Duration::from_secs(2)).await;
     load.stop().await;
-    // The last second has to be complete.
-    sleep(Duration::from_millis(1_500)).await;
+    let expected = Route::ALL.map(|route| {
+        let totals = metrics.of(route).lifetime();
+        (route.path(), [Pass, Block, Success, Exception].map(|event| totals.sum(event)))
+    });
+    let has_all = || {
+        let counts = counts.lock().unwrap();
+        expected.iter().all(|(path, expected)| counts.get(*path) == Some(expected))
+    };
+    // Its last second is complete a second later.
+    let comes = async {
+        while !has_all() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let in_time = timeout(Duration::from_secs(60), comes).await.is_ok();
+    assert!(in_time, "{:?}, not {expected:?}", counts.lock().unwrap());
     let start = Instant::now();
     server.stop().await;
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-    let counts = reader.await.unwrap();
-    for route in Route::ALL {
-        let totals = metrics.of(route).lifetime();
-        let expected = [Pass, Block, Success, Exception].map(|event| totals.sum(event));
-        assert_eq!(counts[route.path()], expected, "{route}");
-    }
+    assert!(start.elapsed() < GRACE, "an open stream holds the server up");
+    reader.await.unwrap();
+    assert!(has_all(), "each request was counted once");
 }
 
-fn counts_until_the_end(url: &str, token: &Token) -> Counts {
+fn count_until_the_end(url: &str, token: &Token, counts: &Mutex<Counts>) {
     let bearer = format!("Bearer {}", token.as_str());
     let response = ureq::get(url).header("authorization", bearer).call().unwrap();
     let mut names = HashMap::new();
-    let mut counts = Counts::new();
     for message in Reader::new(BufReader::new(response.into_body().into_reader())) {
         match message.unwrap() {
             Message::Resources(resources) => {
@@ -61,6 +73,7 @@ fn counts_until_the_end(url: &str, token: &Token) -> Counts {
             Message::Second(second) => {
                 names.extend(second.new.into_iter().map(|it| (it.id, it.name)));
                 for row in second.rows {
+                    let mut counts = counts.lock().unwrap();
                     let [pass, block, success, exception] =
                         counts.entry(names[&row.id].clone()).or_default();
                     *pass += row.counts.events[Pass];
@@ -72,5 +85,4 @@ fn counts_until_the_end(url: &str, token: &Token) -> Counts {
             _ => {}
         }
     }
-    counts
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::iter;
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use leaparray_rules::{Event, Follow, FollowError, Rules, SourceState};
 
 use super::{away, changed, follow, next, rule};
+use crate::DEADLINE;
 use crate::server::{Server, free_port};
 
 const OFTEN: Duration = Duration::from_millis(10);
@@ -131,13 +133,26 @@ fn server_with_another_status_is_away() {
 fn server_that_is_slow_is_away() {
     let (url, answer, _) = start(Answer { is_slow: true, ..good(None, 1) });
     let source = Follow::http_within(url, Duration::from_millis(300)).every(OFTEN).may_be_away();
-    let (rules, events) = follow(source);
+    // In a thread: without a time-out, it does not return.
+    let (sender, begun) = channel();
+    thread::spawn(move || drop(sender.send(follow(source))));
+    let (rules, events) = begun.recv_timeout(DEADLINE).expect("the server is away in time");
     let SourceState::Away { error, .. } = rules.status().source.unwrap().state else { panic!() };
     assert!(error.contains("timeout"), "{error}");
     *answer.lock().unwrap() = good(None, 2);
     // On a busy machine, an answer of the server may be slow as well.
     let applied = iter::repeat_with(|| next(&events)).find(|it| matches!(it, Event::Applied(_)));
     assert!(matches!(applied, Some(Event::Applied(it)) if it.added == [Arc::from("a")]));
+}
+
+/// No server answers in a nanosecond.
+#[test]
+fn server_has_the_time_that_the_program_gives_it() {
+    let (url, ..) = start(good(None, 1));
+    let rules = Rules::new(Arc::new(leaparray::Registry::new()));
+    let source = Follow::http_within(url, Duration::from_nanos(1));
+    let error = rules.follow(source).unwrap_err().to_string();
+    assert!(error.contains("timeout"), "{error}");
 }
 
 #[test]
@@ -240,7 +255,10 @@ fn error_of_etcd_is_cut() {
 
 #[test]
 fn server_that_is_away_to_begin_with_is_told() {
-    let url = format!("http://127.0.0.1:{}/", free_port());
+    // Nothing listens there, and no other test gets the port.
+    let reserved = tokio::net::TcpSocket::new_v4().unwrap();
+    reserved.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let url = format!("http://{}/", reserved.local_addr().unwrap());
     let rules = Rules::new(Arc::new(leaparray::Registry::new()));
     let error = rules.follow(Follow::http(&url)).unwrap_err();
     assert!(matches!(error, FollowError::Away { .. }), "{error}");

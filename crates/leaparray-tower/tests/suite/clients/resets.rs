@@ -3,6 +3,7 @@
 
 use std::future::pending;
 use std::io;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -15,8 +16,9 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 
-use crate::clients::server::Server;
+use crate::clients::server::{Server, until};
 
 /// Responses whose bodies never end after their first chunk, of known and of unknown length.
 fn routes() -> Router {
@@ -101,14 +103,29 @@ async fn reset_by_the_server_is_an_exception() {
     expect_answer(&mut client, &server).await;
 }
 
+/// A response is whole if its body says so, or if it has the announced length: that of a body that
+/// has not ended is open until the reset.
 #[tokio::test]
 async fn reset_after_the_last_frame_changes_nothing() {
-    let server = Server::start(routes()).await;
+    let bodies = Arc::new(Semaphore::new(1));
+    let of_route = Arc::clone(&bodies);
+    let whole = async move || {
+        let held = Arc::clone(&of_route).try_acquire_owned().unwrap();
+        let chunk = stream::iter([Ok::<_, io::Error>(Bytes::from_static(b"chunk"))]);
+        let chunks = chunk.chain(stream::pending()).inspect(move |_| _ = &held);
+        ([(CONTENT_LENGTH, "5")], Body::from_stream(chunks))
+    };
+    let server = Server::start(routes().route("/whole", get(whole))).await;
     let mut client = connect(&server).await;
-    let response = get_of(&mut client, &server, "/done").await.unwrap();
-    server.expect("GET /done", [1, 0, 0, 0]).await;
-    // Unread.
-    drop(response);
+    for path in ["/done", "/whole"] {
+        let response = get_of(&mut client, &server, path).await.unwrap();
+        let name = format!("GET {path}");
+        server.expect(&name, [1, 0, 0, 0]).await;
+        // Unread.
+        drop(response);
+        until(|| bodies.available_permits() == 1, || format!("{path}: the body is held")).await;
+        assert_eq!(server.endings(&name), [1, 0, 0, 0]);
+    }
     expect_answer(&mut client, &server).await;
     server.expect("GET /done", [2, 0, 0, 0]).await;
 }

@@ -31,6 +31,15 @@ async fn echo(upgrade: WebSocketUpgrade) -> impl IntoResponse {
     })
 }
 
+/// Two upgrades, of which one has a body that never ends. hyper polls no body of an upgrade.
+fn routes() -> Router {
+    let with_body = async |upgrade: WebSocketUpgrade| {
+        let body = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
+        echo(upgrade).await.into_response().map(|_| body)
+    };
+    Router::new().route("/echo", any(echo)).route("/with-body", any(with_body))
+}
+
 /// Sends texts, and closes the socket. The request has ended, and no other one begins.
 async fn expect_echo<S: AsyncRead + AsyncWrite + Unpin>(
     mut socket: WebSocketStream<S>,
@@ -48,22 +57,19 @@ async fn expect_echo<S: AsyncRead + AsyncWrite + Unpin>(
 
 #[tokio::test]
 async fn upgrade_ends_its_request_with_the_head() {
-    let server = Server::start(Router::new().route("/echo", any(echo))).await;
-    let url = format!("ws://{}/echo", server.address);
-    let (socket, response) = connect_async(url).await.unwrap();
-    assert_eq!(response.status(), 101);
-    expect_echo(socket, &server, "GET /echo").await;
+    let server = Server::start(routes()).await;
+    for path in ["/echo", "/with-body"] {
+        let (socket, response) =
+            connect_async(format!("ws://{}{path}", server.address)).await.unwrap();
+        assert_eq!(response.status(), 101);
+        expect_echo(socket, &server, &format!("GET {path}")).await;
+    }
 }
 
-/// Over HTTP/2, the response has the status 200 (RFC 8441). hyper polls no body of it.
+/// Over HTTP/2, the response has the status 200 (RFC 8441).
 #[tokio::test]
 async fn upgrade_over_http2_ends_its_request_with_the_head() {
-    let with_body = async |upgrade: WebSocketUpgrade| {
-        let body = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
-        echo(upgrade).await.into_response().map(|_| body)
-    };
-    let routes = Router::new().route("/echo", any(echo)).route("/with-body", any(with_body));
-    let server = Server::start(routes).await;
+    let server = Server::start(routes()).await;
     for path in ["/echo", "/with-body"] {
         let stream = TokioIo::new(TcpStream::connect(server.address).await.unwrap());
         let (mut client, connection) =

@@ -142,7 +142,7 @@ async fn check_http<S, A, B>(
     B: Body<Data: 'static, Error: std::fmt::Debug> + Unpin,
 {
     let answering = server::start().await;
-    let closed = [server::start_resetting().await, server::refusing().await]
+    let closed = [server::start_resetting().await, server::refusing()]
         .map(|address| (address, String::new(), Read, Exception));
     let calls = http_calls().into_iter().map(|(path, fate, end)| (answering, path, fate, end));
     let mut wrong = Vec::new();
@@ -251,7 +251,7 @@ where
 async fn breaker_around_tonic_opens_after_its_number_of_failures() {
     let answering = server::start().await;
     let impatient = server::start_with_deadline(DEADLINE).await;
-    let closed = [server::start_resetting().await, server::refusing().await];
+    let closed = [server::start_resetting().await, server::refusing()];
     let by = |path, fate, outcome| (answering, path, fate, None, None, outcome);
     let mut calls = vec![
         by("grpc/trailers/13", Read, Exception),

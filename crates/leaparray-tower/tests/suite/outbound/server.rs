@@ -1,9 +1,9 @@
 //! A server on loopback whose paths say how it fails.
 
 use std::future::pending;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use std::{io, mem};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::sleep;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::service::Routes;
@@ -57,8 +57,13 @@ pub(crate) async fn start_resetting() -> SocketAddr {
 }
 
 /// Returns an address at which nothing listens.
-pub(crate) async fn refusing() -> SocketAddr {
-    listen().await.1
+pub(crate) fn refusing() -> SocketAddr {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    // Kept, so that no other test gets its port.
+    mem::forget(socket);
+    address
 }
 
 async fn listen() -> (TcpListener, SocketAddr) {

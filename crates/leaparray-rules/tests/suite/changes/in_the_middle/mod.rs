@@ -2,6 +2,7 @@
 
 #[cfg(feature = "tower")]
 mod layers;
+mod tenants;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,74 @@
+//! Changes between the decisions of two rules with tenants.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leaparray::flow::Ask;
+use leaparray::flow::watch::WatchedState;
+use leaparray::{Registry, RegistryConfig, Timestamp};
+use leaparray_rules::{RuleSet, Rules};
+
+use super::{Hook, Hooked};
+
+/// Has each reading of the clock apply the next one of the versions.
+fn change_at_each_reading(clock: &Hooked, rules: Rules<Hooked>, mut versions: VecDeque<RuleSet>) {
+    let Some(version) = versions.pop_front() else { return };
+    let again = clock.clone();
+    let call = Box::new(move || {
+        rules.apply(&version);
+        change_at_each_reading(&again, rules, versions);
+    });
+    *clock.0.lock().unwrap() = Some(Hook { readings_before: 0, call });
+}
+
+/// Each version refuses all requests: one by its first rule with tenants, and the other by its
+/// second. After each of them, a bucket reads the clock, at a peek and at a decision. So, with
+/// enough changes, both rules admit the request, each by the version that the other one refuses by.
+/// With fewer, the first one has admitted it when the second one refuses it.
+#[test]
+fn tenants_get_the_permits_of_half_a_decision_back() {
+    let version = |first: u64, second: u64| {
+        let flight = |name: &str, limit: u64| {
+            format!(
+                "[[rule]]\nname = \"{name}\"\nresource = \"a\"\nin_flight = {limit}\n\
+                 tenant = \"header:x-user\"\n"
+            )
+        };
+        let bucket = |name: &str| {
+            format!(
+                "[[rule]]\nname = \"{name}\"\nresource = \"a\"\n\
+                 limit = \"999 per hour, bursts of 999\"\n"
+            )
+        };
+        let rules = [flight("one", first), bucket("b"), flight("two", second), bucket("c")];
+        RuleSet::parse(&rules.concat()).unwrap()
+    };
+    let versions = [version(0, 100), version(100, 0)];
+    // Later than the clock by more than any lead, so that the buckets read it.
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    for changes in 0..8 {
+        let clock = Hooked::default();
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let rules = Rules::new(Arc::new(registry));
+        rules.apply(&versions[1]);
+        let a = rules.registry().resource("a").unwrap();
+        assert!(rules.ask(&a, &"ann", &ask.many(0)).is_admitted());
+        let next = versions.iter().cycle().take(changes).cloned().collect();
+        change_at_each_reading(&clock, rules.clone(), next);
+        let decision = rules.ask(&a, &"ann", &ask);
+        assert!(decision.is_refused(), "{changes} changes");
+        *clock.0.lock().unwrap() = None;
+
+        rules.apply(&version(100, 100));
+        for shown in rules.registry().watched() {
+            if let WatchedState::Quota(quota) = shown.state
+                && quota.limit == 100
+            {
+                assert_eq!(quota.remaining, 100, "{changes} changes, {}", shown.name);
+            }
+        }
+        // All but a reserve of a sixteenth.
+        let share = [95, 94].map(|permits| rules.ask(&a, &"ann", &ask.many(permits)).is_admitted());
+        assert_eq!(share, [false, true], "{changes} changes");
+    }
+}
