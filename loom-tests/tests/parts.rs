@@ -254,6 +254,71 @@ fn cell_that_is_bound_while_its_level_is_found_idle_is_read() {
     });
 }
 
+/// Two cells are idle, and their seats are free. The owner of the first binds it again while the
+/// owner of a third cell takes a seat for that one. A reader then finds both.
+#[test]
+fn cell_is_bound_while_another_takes_its_seat_and_both_are_read() {
+    shadow_all_words();
+    explore(Some(2), || {
+        let cells = Arc::new(BareCells::default());
+        let [first, _, third] = [(); 3].map(|()| cells.add(0));
+        cells.skip_before(1);
+        let other = {
+            let cells = cells.clone();
+            thread::spawn(move || cells.rebind(third, 2))
+        };
+        cells.rebind(first, 2);
+        other.join().unwrap();
+        assert_eq!(cells.bound_to(2), 2);
+    });
+}
+
+/// A cell is active in its group, and a seat is free. Its owner binds it and takes the seat beside
+/// a reader, which does not find it twice.
+#[test]
+fn cell_that_goes_from_its_group_to_a_seat_is_read_once() {
+    shadow_all_words();
+    explore(Some(2), || {
+        let cells = Arc::new(BareCells::default());
+        let [_, _, third] = [(); 3].map(|()| cells.add(0));
+        // Frees the seats, and sweeps the first group: the third cell is in the second one.
+        cells.skip_before(1);
+        let reader = {
+            let cells = cells.clone();
+            thread::spawn(move || cells.bound_to(2))
+        };
+        cells.rebind(third, 2);
+        assert!(reader.join().unwrap() <= 1);
+        assert_eq!(cells.bound_to(2), 1);
+    });
+}
+
+/// A sweeper stores the number of the newest bucket, frees the seat of an idle cell, and takes it
+/// for its own cell. A reader that misses the idle cell for that reason sees the number.
+#[test]
+fn reader_that_finds_another_cell_in_a_seat_sees_the_newest_bucket() {
+    shadow_all_words();
+    explore(Some(2), || {
+        let (cells, newest) = (Arc::new(BareCells::default()), Arc::new(AtomicU64::new(0)));
+        let first = cells.add(0);
+        let [_, third] = [(); 2].map(|()| cells.add(1));
+        let sweeper = {
+            let (cells, newest) = (cells.clone(), newest.clone());
+            thread::spawn(move || {
+                newest.store(1, Ordering::Relaxed);
+                cells.skip_before(1);
+                cells.rebind(third, 2);
+            })
+        };
+        let found = cells.bound_to(0);
+        assert!(found == 1 || newest.load(Ordering::Relaxed) == 1);
+        sweeper.join().unwrap();
+        // The first cell has lost its seat, so it takes a place in its group.
+        cells.rebind(first, 2);
+        assert_eq!(cells.bound_to(2), 2);
+    });
+}
+
 #[test]
 fn abandoned_cell_is_retired_once() {
     explore(None, || {

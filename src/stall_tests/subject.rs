@@ -53,6 +53,7 @@ const OF_CELLS: &[Point] = &[
     Point::CellZeroed,
     Point::Bound,
     Point::IdleSeen,
+    Point::SeatClaimed,
     Point::FreeDescriptorSeen,
     Point::HeadRead,
     Point::Filled,

@@ -84,6 +84,8 @@ points! {
     Bound,
     /// A member of a mask was found idle, and is not removed from the mask yet.
     IdleSeen,
+    /// A seat is claimed, and the thread's cell is not in it yet.
+    SeatClaimed,
     /// The top of the free descriptors was read, and not taken yet.
     FreeDescriptorSeen,
     /// A complete head was read, and nothing was filled yet.
