@@ -25,7 +25,9 @@ pub(super) struct Finals {
 /// A second that was final.
 #[derive(Debug)]
 pub(super) struct Shown {
-    /// The time of the survey.
+    /// The time of the first survey after which it was final.
+    since: u64,
+    /// The time of the last survey.
     at: u64,
     /// How long after the end of the second it was final for the first time, in microseconds.
     pub(super) after: u64,
@@ -82,7 +84,7 @@ impl Finals {
             None if is_final => {
                 let after = poll.time.saturating_sub((second + 1) * MICROS);
                 let (at, standing) = (poll.now, window.standing);
-                let shown = Shown { at, after, standing, processes };
+                let shown = Shown { since: at, at, after, standing, processes };
                 self.seconds.insert(second, shown);
             }
             None => {}
@@ -203,11 +205,12 @@ impl Poll<'_> {
         for it in shown {
             match before.find(it.number) {
                 None => {
-                    // Unless the server had forgotten it.
+                    // Unless the server had forgotten it. It may have reached the server after the
+                    // second was final, which has lost it again before the reader has asked.
                     let is_known =
                         self.server.epoch == 0 || self.server.knows(it.number, before.at);
-                    let is_live = self.is_live(it.number, before.at);
-                    let is_wrong = self.is_kept(it.number, before.at) && (is_known || is_live);
+                    let was_live = self.is_live(it.number, before.since);
+                    let is_wrong = self.is_kept(it.number, before.at) && (is_known || was_live);
                     violations.check(Check::Final, !is_wrong, || {
                         self.text(second, it.number, "new in a final second")
                     });
