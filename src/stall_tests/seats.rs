@@ -24,7 +24,9 @@ fn adder(window: &Arc<Window>, seconds: &'static [u64]) -> Led<()> {
     let window = Arc::clone(window);
     Led::start(move |leash| {
         leash.put_on();
-        seconds.iter().for_each(|second| window.add_at(time(*second), Pass, 1));
+        for second in seconds {
+            window.add_at(time(*second), Pass, 1);
+        }
     })
 }
 
@@ -76,5 +78,5 @@ fn reader_counts_a_cell_once_that_leaves_its_seat() {
     assert_eq!(read_beside_a_move(|window| window.at(NOW).sum(Pass)), 2 + COUNT);
     assert_eq!(read_beside_a_move(|window| window.at(NOW).totals().sum(Pass)), 2 + COUNT);
     let rate = read_beside_a_move(|window| window.at(NOW).qps(Pass));
-    assert_eq!((rate * 1.5).round() as u64, 2 + COUNT);
+    assert!((rate * 1.5 - 7.0).abs() < 1e-9, "{rate}");
 }

@@ -208,7 +208,7 @@ mod tests {
         // The longest extreme that is sent is 1 ns below the longest of 64 bits.
         let mut extreme = || {
             let nanos = number(rng).min(u64::MAX - 1);
-            (nanos % 4 > 0).then(|| Duration::from_nanos(nanos - 1))
+            (!nanos.is_multiple_of(4)).then(|| Duration::from_nanos(nanos - 1))
         };
         (metrics.min_rt, metrics.max_rt) = (extreme(), extreme());
         (metrics.concurrency, *in_flight) = (number(rng), number(rng));
