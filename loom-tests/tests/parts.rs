@@ -293,6 +293,37 @@ fn cell_that_goes_from_its_group_to_a_seat_is_read_once() {
     });
 }
 
+/// Beside a reader, the first of two seats is freed and claimed by an owner that stalls, so the
+/// former cell is still there. The owner of that cell binds it, and moves it to the second seat, or
+/// to its group if the cell in the second seat is bound to bucket 1. The reader does not find it
+/// twice.
+fn explore_reader_of_a_cell_that_loses_its_seat(second: u64) {
+    shadow_all_words();
+    explore(Some(2), move || {
+        let cells = Arc::new(BareCells::default());
+        let [first, _] = [0, second].map(|bucket| cells.add(bucket));
+        let reader = {
+            let cells = cells.clone();
+            thread::spawn(move || cells.bound_to(2))
+        };
+        cells.skip_before(1);
+        cells.claim_seat_and_stall();
+        cells.rebind(first, 2);
+        assert!(reader.join().unwrap() <= 1);
+        assert_eq!(cells.bound_to(2), 1);
+    });
+}
+
+#[test]
+fn cell_that_goes_from_its_seat_to_another_is_read_once() {
+    explore_reader_of_a_cell_that_loses_its_seat(0);
+}
+
+#[test]
+fn cell_that_goes_from_its_seat_to_its_group_is_read_once() {
+    explore_reader_of_a_cell_that_loses_its_seat(1);
+}
+
 /// A sweeper stores the number of the newest bucket, frees the seat of an idle cell, and takes it
 /// for its own cell. A reader that misses the idle cell for that reason sees the number.
 #[test]

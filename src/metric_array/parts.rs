@@ -154,6 +154,15 @@ impl BareCells {
         self.0.activate(owned.place, owned.cell);
     }
 
+    /// Claims the first free seat, as an owner that stalls before it puts its cell there.
+    ///
+    /// # Panics
+    ///
+    /// If no seat is free.
+    pub fn claim_seat_and_stall(&self) {
+        let _ = self.0.seats().claim(0).expect("a seat is free");
+    }
+
     /// Retires a cell.
     pub fn retire(&self, owned: BareCell) {
         owned.cell.unbind(owned.state, owned.state.retired());

@@ -18,6 +18,7 @@ mod lent_permits;
 mod listing;
 mod pairs;
 mod scene;
+mod seats;
 mod settings;
 mod stage;
 mod stopped;

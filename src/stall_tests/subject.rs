@@ -54,6 +54,7 @@ const OF_CELLS: &[Point] = &[
     Point::Bound,
     Point::IdleSeen,
     Point::SeatClaimed,
+    Point::SeatsRead,
     Point::FreeDescriptorSeen,
     Point::HeadRead,
     Point::Filled,

@@ -86,6 +86,8 @@ points! {
     IdleSeen,
     /// A seat is claimed, and the thread's cell is not in it yet.
     SeatClaimed,
+    /// A reader has found which seats are taken, and has visited none of them yet.
+    SeatsRead,
     /// The top of the free descriptors was read, and not taken yet.
     FreeDescriptorSeen,
     /// A complete head was read, and nothing was filled yet.

@@ -53,11 +53,12 @@ pub(crate) const SEATS: usize = if cfg!(any(test, loom)) { 2 } else { 16 };
 ///
 /// # Orderings
 ///
-/// Each change of the word releases, and each load of it acquires, as for a mask. A thread that
-/// claims a seat has so acquired what the thread knew that has freed it. A seat's cell is stored
-/// with release and loaded with acquire: a reader that finds the new cell of a seat finds that as
-/// well, and the move. A move releases, and the load of the number before the visits acquires: a
-/// reader that finds the move finds the seat that the cell has lost claimed or changed.
+/// Each change of the word releases, and each load of it acquires, as for a mask. So the owner that
+/// claims a seat has acquired the bucket in which the sweeper found the former cell idle. A seat's
+/// cell is stored with release and loaded with acquire, so a reader that finds the new cell has
+/// acquired that bucket and the move. A move releases, and the load of the number before the visits
+/// acquires. A reader that has loaded a move in that number finds the cell's former seat claimed,
+/// or with another cell.
 #[derive(Debug)]
 pub(crate) struct Seats {
     word: AtomicU64,
@@ -175,7 +176,7 @@ impl Seats {
     }
 
     /// Claims the first free seat from `home` on. Returns the seat, and the word after that.
-    fn claim(&self, home: usize) -> Option<(usize, u64)> {
+    pub(crate) fn claim(&self, home: usize) -> Option<(usize, u64)> {
         let mut word = self.load();
         loop {
             let seat = Self::free_seat(word, home)?;
@@ -214,6 +215,7 @@ impl Seats {
         mut visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
         let mut taken = self.load() & TAKEN;
+        stall::at(Point::SeatsRead);
         // Not by `try_for_each_bit`: each read has this loop, and this one takes less.
         while taken != 0 {
             if let Some(cell) = self.cells[taken.trailing_zeros() as usize % SEATS].load() {
@@ -228,6 +230,7 @@ impl Seats {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::metric_array::cells::cell_table::CellTable;
     use crate::metric_array::cells::slab::slab;
 
     /// A reader has loaded the seats and visited the first. Both cells are then found idle. Another
@@ -259,6 +262,30 @@ mod tests {
             Some(())
         });
         assert!(visited == [first.index()] && seats.is_unmoved(moves));
+    }
+
+    /// A reader has visited the first of two seats. Its cell is then found idle, and another owner
+    /// claims the seat and stalls. No seat is left, so the cell goes to its group. The reader finds
+    /// it again there, and that a cell was moved.
+    #[test]
+    fn reader_that_finds_a_cell_again_in_its_group_notices_the_move() {
+        let table = CellTable::new();
+        let [first, second] = [(); SEATS].map(|()| table.add().unwrap());
+        for (place, cell, _) in [first, second] {
+            table.activate(place, cell);
+        }
+        let (seats, mut visited) = (table.seats(), Vec::new());
+        let moves = seats.moves();
+        table.for_each_active(|cell| {
+            visited.push(cell.index());
+            if visited.len() == 1 {
+                seats.skip_idle(|cell, _| std::ptr::eq(cell, first.1));
+                assert_eq!(seats.claim(0).map(|(seat, _)| seat), Some(0));
+                table.activate(first.0, first.1);
+            }
+        });
+        assert_eq!(visited, [first, second, first].map(|(_, cell, _)| cell.index()));
+        assert!(!seats.is_unmoved(moves));
     }
 
     #[test]

@@ -179,3 +179,68 @@ impl Numbers {
         self.0[IN_FLIGHT]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fastrand::Rng;
+
+    use super::*;
+
+    /// A number that is small, large or the largest.
+    fn number(rng: &mut Rng) -> u64 {
+        match rng.u8(..8) {
+            0 => u64::MAX - rng.u64(..2),
+            it if it < 4 => 0,
+            _ => rng.u64(..) >> rng.u32(..64),
+        }
+    }
+
+    fn counts(rng: &mut Rng, second: Timestamp) -> FleetCounts {
+        let mut counts =
+            FleetCounts { metrics: SecondMetrics::new(second), ..FleetCounts::default() };
+        let FleetCounts { metrics, in_flight, refusals } = &mut counts;
+        for event in MetricEvent::ALL {
+            metrics.counts[*event] = number(rng);
+        }
+        // Sums of a few thousand of them fit a `Duration`.
+        let secs = number(rng) >> 12;
+        metrics.counts.set_rt_sum(Duration::new(secs, rng.u32(..1_000_000_000)));
+        // The longest extreme that is sent is 1 ns below the longest of 64 bits.
+        let mut extreme = || {
+            let nanos = number(rng).min(u64::MAX - 1);
+            (!nanos.is_multiple_of(4)).then(|| Duration::from_nanos(nanos - 1))
+        };
+        (metrics.min_rt, metrics.max_rt) = (extreme(), extreme());
+        (metrics.concurrency, *in_flight) = (number(rng), number(rng));
+        for reason in Reason::ALL {
+            refusals[*reason] = number(rng);
+        }
+        counts
+    }
+
+    /// The sum of the numbers of rows is the sum of the rows, also where counts saturate and rows
+    /// have no extremes or no response times.
+    #[test]
+    fn numbers_add_up_as_counts_do() {
+        let (rng, second) = (&mut Rng::with_seed(1), Timestamp::from_secs(60));
+        for _ in 0..1_000 {
+            let mut sum = Numbers::default();
+            let mut expected =
+                FleetCounts { metrics: SecondMetrics::new(second), ..FleetCounts::default() };
+            for _ in 0..rng.u32(1..6) {
+                let counts = counts(rng, second);
+                let (numbers, mut list) = (Numbers::of(&counts), Vec::new());
+                assert_eq!(numbers.to_counts(second), counts);
+                let mask = numbers.push_to(&mut list);
+                let row = Sparse { mask, numbers: &list };
+                assert_eq!(row.has_rt(), counts.metrics.counts[MetricEvent::Rt] > 0);
+                let times = |it: Times| (it.count, it.sum, it.min, it.max);
+                assert_eq!(times(row.times()), times((&counts.metrics).into()));
+                sum.add(row);
+                expected.add(&counts);
+                assert_eq!(sum.to_counts(second), expected);
+                assert_eq!(sum.in_flight(), expected.in_flight);
+            }
+        }
+    }
+}
