@@ -1,4 +1,4 @@
-//! Shared ownership whose clones count their references in lines of their threads.
+//! Shared ownership with a count of references for each thread.
 
 use std::cell::Cell;
 use std::ops::Deref;
