@@ -26,7 +26,7 @@ pub(crate) struct Ending {
     bytes: u64,
 }
 
-/// What the response needs to know of the request and of the layer.
+/// The properties of the request and of the layer that the response needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Choices {
     pub(crate) kind: RequestKind,
@@ -50,7 +50,7 @@ pub(crate) enum Until {
     Over,
 }
 
-/// What few requests have after the head of their response.
+/// The parts that few requests have after the head of their response.
 pub(crate) enum RareRest<C> {
     /// The body is an open stream until this is dropped. The request has ended.
     Stream { _open: OpenStream<C> },

@@ -21,7 +21,7 @@ pub(crate) struct InFlight<K, C: Clock + Clone, P: Permit> {
     rare: Option<Box<Rare<C>>>,
 }
 
-/// What few requests have.
+/// The parts that few requests have.
 pub(crate) struct Rare<C> {
     limits: Option<RequestLimits>,
     rest: Option<RareRest<C>>,
@@ -58,7 +58,7 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
         self.rare.as_ref()?.limits.as_ref()
     }
 
-    /// Keeps what few responses have until their end.
+    /// Keeps the rare parts of a response until its end.
     #[cold]
     pub(crate) fn set_rest(&mut self, rest: RareRest<C>) {
         match &mut self.rare {
@@ -163,10 +163,8 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
     /// overdue: a server or a client that gives up at the deadline says `CANCELLED` too. If the
     /// client has broken its upload off, the request ends as with a drop, whatever the response is,
     /// unless a poll has panicked.
-    //
-    // Inlined for the usual end, which takes a third fewer instructions with a known outcome.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "see above")]
+    #[expect(clippy::inline_always, reason = "the usual end is shorter with a known outcome")]
     pub(crate) fn end(&mut self, outcome: Outcome) {
         if outcome == Outcome::Success && self.rare.is_none() {
             self.entry.end_in_place(Outcome::Success);

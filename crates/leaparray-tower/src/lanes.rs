@@ -1,4 +1,4 @@
-//! Shared ownership whose clones count their references in lines of their threads.
+//! Shared ownership with a count of references for each thread.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -11,15 +11,19 @@ use std::thread;
 ///
 /// The first owner has a count for each *lane*, of one or few threads. A clone of the first owner
 /// counts in the lane of the thread that makes it, and so do the clones of that clone, on whichever
-/// thread they are made. The lanes are made with the first clone: a service that serves one request
-/// and is not cloned does not need them.
+/// thread they are made. The lanes are made with the first clone.
 ///
 /// The first owner owns the lanes, and each lane owns the value, so the value is dropped with its
 /// last owner.
 pub(crate) enum Lanes<T> {
-    First(First<T>),
+    First(Arc<First<T>>),
     Clone(Arc<Lane<T>>),
 }
+
+/// The first owner of a value, which is made when it is needed. Clones have the same one: a server
+/// can make a service for each route of each connection, as axum does for a router without a call
+/// of `into_make_service`, and each of them would have lanes of its own.
+pub(crate) struct LazyFirst<T>(Arc<OnceLock<Arc<First<T>>>>);
 
 pub(crate) struct First<T> {
     value: Arc<T>,
@@ -38,13 +42,28 @@ pub(crate) struct Lane<T> {
     _padding: [u64; 29],
 }
 
-impl<T> Lanes<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self::First(First { value: Arc::new(value), lanes: OnceLock::new() })
+impl<T> LazyFirst<T> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(OnceLock::new()))
+    }
+
+    /// Returns the first owner of the value that `make` makes, if it is needed.
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> Lanes<T> {
+        Lanes::First(Arc::clone(self.0.get_or_init(|| Arc::new(First::new(make())))))
+    }
+}
+
+impl<T> Clone for LazyFirst<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 }
 
 impl<T> First<T> {
+    fn new(value: T) -> Self {
+        Self { value: Arc::new(value), lanes: OnceLock::new() }
+    }
+
     /// Returns the lane of this thread.
     #[inline]
     fn lane(&self) -> &Arc<Lane<T>> {
@@ -124,7 +143,7 @@ mod tests {
     #[test]
     fn value_is_dropped_with_its_last_owner() {
         let value: Arc<str> = "value".into();
-        let first = Lanes::new(Arc::clone(&value));
+        let first = LazyFirst::new().get_or_make(|| Arc::clone(&value));
         let clones =
             [first.clone(), thread::scope(|it| it.spawn(|| first.clone()).join().unwrap())];
         let last = clones[1].clone();
@@ -136,8 +155,17 @@ mod tests {
     }
 
     #[test]
+    fn first_owner_is_made_once() {
+        let shared = LazyFirst::new();
+        let owners = [shared.get_or_make(|| 1), shared.clone().get_or_make(|| 2)];
+        assert_eq!(owners.each_ref().map(|it| **it), [1, 1]);
+        let [one, other] = owners.map(|it| it.clone());
+        assert!(Arc::ptr_eq(lane(&one), lane(&other)));
+    }
+
+    #[test]
     fn clones_of_one_thread_share_a_lane_and_those_of_the_next_thread_have_another() {
-        let first = Lanes::new(());
+        let first = LazyFirst::new().get_or_make(|| ());
         let here = first.clone();
         assert!(Arc::ptr_eq(lane(&here), lane(&first.clone())));
         assert_eq!(Arc::strong_count(lane(&here)), 2);

@@ -10,6 +10,7 @@ use leaparray::registry::RegistryError;
 use leaparray::{Clock, MonotonicClock, Registry, Resource, TrafficType};
 
 use crate::class::ByStatus;
+use crate::lanes::{Lanes, LazyFirst};
 use crate::limit::{Chosen, PerResource, SharedLimiter, Unlimited};
 #[cfg(doc)]
 use crate::name::{OTHER, OTHER_OUTBOUND};
@@ -86,6 +87,8 @@ pub struct ResourceLayer<N, K = ByStatus, L = Unlimited, R = Answer, C = Monoton
     pub(crate) limits: L,
     pub(crate) refuse: R,
     pub(crate) options: Options,
+    /// The layer as its services have it. Each change makes a new one.
+    shared: LazyFirst<Self>,
 }
 
 /// The choices that have no type of their own.
@@ -166,7 +169,7 @@ impl<N, C: Clock + Clone> ResourceLayer<N, ByStatus, Unlimited, Answer, C> {
             quota_headers: false,
         };
         let (classify, limits, refuse) = (ByStatus, Unlimited, Answer);
-        Ok(Self { resources, classify, limits, refuse, options })
+        Ok(Self { resources, classify, limits, refuse, options, shared: LazyFirst::new() })
     }
 }
 
@@ -176,7 +179,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     #[must_use]
     pub fn classify<J>(self, classify: J) -> ResourceLayer<N, J, L, R, C> {
         let Self { resources, limits, refuse, options, .. } = self;
-        ResourceLayer { resources, classify, limits, refuse, options }
+        ResourceLayer { resources, classify, limits, refuse, options, shared: LazyFirst::new() }
     }
 
     /// Uses one limiter for all requests. A limiter that is not `Clone` belongs in an [`Arc`].
@@ -311,7 +314,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     #[must_use]
     pub fn limits<M>(self, limits: M) -> ResourceLayer<N, K, M, R, C> {
         let Self { resources, classify, refuse, options, .. } = self;
-        ResourceLayer { resources, classify, limits, refuse, options }
+        ResourceLayer { resources, classify, limits, refuse, options, shared: LazyFirst::new() }
     }
 
     /// Chooses the response to refused requests: [`Answer`], `Problem` with the feature `problem`,
@@ -320,7 +323,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     #[must_use]
     pub fn refuse<Q>(self, refuse: Q) -> ResourceLayer<N, K, L, Q, C> {
         let Self { resources, classify, limits, options, .. } = self;
-        ResourceLayer { resources, classify, limits, refuse, options }
+        ResourceLayer { resources, classify, limits, refuse, options, shared: LazyFirst::new() }
     }
 
     /// Chooses whether the responses to admitted requests have the headers `RateLimit-Policy` and
@@ -356,7 +359,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     #[must_use]
     pub fn quota_headers(mut self, quota_headers: bool) -> Self {
         self.options.quota_headers = quota_headers;
-        self
+        self.changed()
     }
 
     /// Chooses whether the times from the entry to the head of the response are recorded, in
@@ -364,7 +367,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     #[must_use]
     pub fn first_byte(mut self, first_byte: bool) -> Self {
         self.options.first_byte = first_byte;
-        self
+        self.changed()
     }
 }
 
@@ -402,7 +405,7 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     #[must_use]
     pub fn on_drop(mut self, policy: OnDrop) -> Self {
         self.options.on_drop = policy;
-        self
+        self.changed()
     }
 
     /// Tells the layer of a time-out around it, such as tower's `Timeout` or `Server::timeout` of
@@ -448,7 +451,25 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     #[must_use]
     pub fn timeout_around(mut self, timeout: Duration) -> Self {
         self.options.timeout_around = Some(timeout);
-        self
+        self.changed()
+    }
+}
+
+impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
+    /// Returns this layer, of which no service exists yet.
+    fn changed(self) -> Self {
+        Self { shared: LazyFirst::new(), ..self }
+    }
+
+    /// Returns the layer for a service. All services of the layer and of its clones share it.
+    pub(crate) fn of_service(&self) -> Lanes<Self>
+    where
+        K: Clone,
+        L: Clone,
+        R: Clone,
+    {
+        // The shared layer does not own itself.
+        self.shared.get_or_make(|| self.clone().changed())
     }
 }
 
@@ -460,6 +481,7 @@ impl<N, K: Clone, L: Clone, R: Clone, C> Clone for ResourceLayer<N, K, L, R, C> 
             limits: self.limits.clone(),
             refuse: self.refuse.clone(),
             options: self.options,
+            shared: self.shared.clone(),
         }
     }
 }

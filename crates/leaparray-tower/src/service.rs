@@ -45,7 +45,7 @@ where
     type Service = ResourceService<S, N, K, L, R, C>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        ResourceService { inner, layer: Lanes::new(self.clone()) }
+        ResourceService { inner, layer: self.of_service() }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use axum::Router;
@@ -82,6 +84,54 @@ async fn routes_of_routers_that_follow_each_other_keep_their_names() {
         let resource = registry.get(&format!("GET {path}")).expect(path);
         assert_eq!(resource.lifetime().sum(MetricEvent::Success), 3, "{path}");
     }
+}
+
+/// A thread keeps the texts of routes and the memory of handles.
+#[test]
+fn threads_that_have_served_a_router_keep_nothing_else_of_it() {
+    struct Held;
+    let registry = registry();
+    let bucket =
+        TokenBucket::with_clock(Rate::per_second(1_000).unwrap(), 1_000, registry.clock().clone());
+    let (limiter, held) = (Arc::new(bucket), Arc::new(Held));
+    let layer = ResourceLayer::new(Arc::clone(&registry), MatchedRoute).unwrap();
+    let layer = layer.limit(Arc::clone(&limiter));
+    let of_handler = Arc::clone(&held);
+    let handler = async move || _ = &of_handler;
+    let app = Router::new().route("/held", any(handler)).layer(layer.clone());
+    let threads = [(); 4].map(|()| {
+        let (app, held) = (app.clone(), Arc::clone(&held));
+        let (done, is_done) = channel();
+        let (release, released) = channel::<()>();
+        let thread = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                for method in ["GET", "PUT", "GET"] {
+                    let request = Request::builder().method(method).uri("/held");
+                    let request = request.extension(Arc::clone(&held)).body(Body::empty());
+                    let response = app.clone().oneshot(request.unwrap()).await.unwrap();
+                    axum::body::to_bytes(response.into_body(), 100).await.unwrap();
+                }
+            });
+            drop((app, held));
+            done.send(()).unwrap();
+            // The thread lives on.
+            let _ = released.recv();
+        });
+        (thread, is_done, release)
+    });
+    for (_, is_done, _) in &threads {
+        is_done.recv().expect("the thread has served its requests");
+    }
+    let served = registry.get("GET /held").unwrap().lifetime().sum(MetricEvent::Success);
+    drop((app, layer));
+    let counts = [Arc::strong_count(&limiter), Arc::strong_count(&held)];
+    let registry = Arc::try_unwrap(registry).is_ok();
+    for (thread, _, release) in threads {
+        drop(release);
+        thread.join().unwrap();
+    }
+    assert_eq!((served, counts, registry), (8, [1, 1], true));
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::response::Parts;
@@ -170,16 +171,22 @@ fn status_of_grpc_without_a_body_is_in_the_head() {
 
 #[test]
 fn event_stream_ends_with_its_head_and_is_open_until_it_is_dropped() {
-    let registry = registry();
-    let head = Response::builder().header(CONTENT_TYPE, "text/event-stream");
-    let response = head.body(Steps::of([DATA, Step::Pending])).unwrap();
-    let mut service = layer(&registry).layer(answering(response));
-    let mut bodies = [(); 2].map(|()| poll_now(service.call(get("/"))).unwrap().into_body());
-    let resource = registry.get("/").unwrap();
-    assert_eq!((endings_of(&registry, "/"), open_streams(&resource)), ([2, 0, 0, 0, 0], 2));
-    assert!(matches!(poll_body(&mut bodies[0]), Poll::Ready(Some(Ok(_)))));
-    drop(bodies);
-    assert_eq!((endings_of(&registry, "/"), open_streams(&resource)), ([2, 0, 0, 0, 0], 0));
+    for has_deadline in [false, true] {
+        let registry = registry();
+        let head = Response::builder().header(CONTENT_TYPE, "text/event-stream");
+        let response = head.body(Steps::of([DATA, Step::Pending])).unwrap();
+        let mut layer = layer(&registry);
+        if has_deadline {
+            layer = layer.timeout_around(Duration::from_secs(1));
+        }
+        let mut service = layer.layer(answering(response));
+        let mut bodies = [(); 2].map(|()| poll_now(service.call(get("/"))).unwrap().into_body());
+        let resource = registry.get("/").unwrap();
+        assert_eq!((endings_of(&registry, "/"), open_streams(&resource)), ([2, 0, 0, 0, 0], 2));
+        assert!(matches!(poll_body(&mut bodies[0]), Poll::Ready(Some(Ok(_)))));
+        drop(bodies);
+        assert_eq!((endings_of(&registry, "/"), open_streams(&resource)), ([2, 0, 0, 0, 0], 0));
+    }
 }
 
 #[test]

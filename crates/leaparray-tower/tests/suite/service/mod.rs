@@ -10,6 +10,7 @@ mod known;
 mod names;
 mod parts;
 mod readiness;
+mod shared;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

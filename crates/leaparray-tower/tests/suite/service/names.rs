@@ -326,6 +326,22 @@ fn response_to_any_request_through_any_layer_confirms_a_name() {
     assert_eq!(list(&mut scans, "second"), 20);
 }
 
+/// The request keeps both its name and its deadline until the trailers.
+#[test]
+fn trailers_confirm_the_name_of_a_request_with_a_deadline() {
+    let registry = registry();
+    let layer = layer(&registry).timeout_around(Duration::from_secs(60));
+    let mut service = layer.layer(service_fn(turn_away));
+    for path in 0..UNCONFIRMED {
+        poll_now(service.call(scan(&format!("/scan/{path}")))).unwrap();
+    }
+    let call = Request::post("/late").body(()).unwrap();
+    let mut body = poll_now(service.call(call)).unwrap().into_body();
+    assert!(registry.get("/late").is_none());
+    assert!(matches!(crate::service::poll_body(&mut body), std::task::Poll::Ready(Some(Ok(_)))));
+    assert!(registry.get("/late").is_some());
+}
+
 /// Answers with the status in the header `status`, or else with 200.
 async fn with_status(request: Request<()>) -> Result<Response<Steps>, Broken> {
     let status = request.headers().get("status").map_or("200", |it| it.to_str().unwrap());
