@@ -6,9 +6,9 @@ use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicRef, AtomicU64, Ordering};
 
 /// The number of seats. Models and tests have few, so that cells compete for them.
-pub(crate) const SEATS: usize = if cfg!(any(test, loom)) { 2 } else { 8 };
+pub(crate) const SEATS: usize = if cfg!(any(test, loom)) { 2 } else { 16 };
 
-/// Up to 8 cells that may be bound to a bucket of the window.
+/// Up to 16 cells that may be bound to a bucket of the window.
 ///
 /// A window whose threads come and go has cells in many groups of its table, and few of them are
 /// active. A cell that becomes active takes a seat, wherever its place in the table is. So a read
