@@ -65,7 +65,7 @@ fn idle_resources_stay_within_their_budget() {
     // processor, up to 64.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let lanes = (2 * processors).next_power_of_two().min(64);
-    assert!(once <= 1_330 + 8 * lanes, "used once: {once} bytes for each");
+    assert!(once <= 1_240 + 8 * lanes, "used once: {once} bytes for each");
     assert!(evicted <= 60, "evicted: {evicted} bytes for each former one");
     // The map of names frees its entries in batches, so a few evicted resources may still have
     // their cells.
