@@ -180,7 +180,7 @@ impl MetricArray {
         let Arrival { is_late, is_to_sweep } = self.arrive(number);
         let late = if is_late { LATE } else { 0 };
         let bound = cell.bind(sealed, number | late, recorder);
-        self.cells.activate(place, cell);
+        self.cells.activate(place);
         if sealed.is_retired() {
             self.cells.make_present(place);
         }
@@ -283,14 +283,10 @@ impl MetricArray {
         result
     }
 
-    /// Sweeps the seats, and one group of cells: retires abandoned cells, and removes idle cells
-    /// from the seats and the masks. The cell at the place `bound` was just bound to bucket
-    /// `number`, which is new, or N or more behind the newest one.
+    /// Sweeps one group of cells: retires abandoned cells, and removes idle cells from the masks.
+    /// The cell at the place `bound` was just bound to bucket `number`, which is new, or N or more
+    /// behind the newest one.
     fn sweep(&self, number: u64, bound: u32) {
-        let seats = self.cells.seats();
-        if !seats.has_only_home(bound) {
-            seats.skip_idle(self.is_idle_at(number));
-        }
         if let Some(group) = self.cells.next_group().filter(|group| !group.has_only(bound)) {
             self.sweep_group(&group, number);
         }
@@ -298,7 +294,13 @@ impl MetricArray {
 
     #[inline(never)]
     fn sweep_group(&self, group: &GroupOfCells<'_>, number: u64) {
-        let is_idle = self.is_idle_at(number);
+        let samples = self.config.sample_count() as u64;
+        let is_idle = |cell: &ThreadCell, state: CellState| {
+            let bucket = cell.bucket();
+            // The bucket of a late cell is in no window.
+            let has_left = bucket & LATE != 0 || bucket + samples <= number;
+            state.is_retired() || (state.is_bound() && has_left)
+        };
         if group.skip_idle(is_idle) {
             for _ in 0..RETIRED_PER_SWEEP {
                 let Some((place, cell, state)) = group.adopt_abandoned() else { break };
@@ -306,17 +308,6 @@ impl MetricArray {
                 self.retire(place, cell, state);
             }
             group.skip_idle(is_idle);
-        }
-    }
-
-    /// Returns a function that tells whether a cell is idle in bucket `number`.
-    fn is_idle_at(&self, number: u64) -> impl Fn(&ThreadCell, CellState) -> bool + Copy {
-        let samples = self.config.sample_count() as u64;
-        move |cell, state| {
-            let bucket = cell.bucket();
-            // The bucket of a late cell is in no window.
-            let has_left = bucket & LATE != 0 || bucket + samples <= number;
-            state.is_retired() || (state.is_bound() && has_left)
         }
     }
 }

@@ -8,7 +8,7 @@ use super::cells::slab::slab;
 use super::cells::thread_cell::{CellState, ThreadCell};
 use super::history::descriptor::GaugeCounts;
 use super::history::descriptors::Descriptors;
-use super::history::{History, SealRequest, Target, validate_reads};
+use super::history::{History, SealRequest, Target};
 use super::latency::BinSource;
 use crate::metric::{Counts, MetricEvent};
 use crate::time::WindowConfig;
@@ -141,7 +141,7 @@ impl BareCells {
     pub fn add(&self, bucket: u64) -> BareCell {
         let (place, cell, state) = self.0.add().expect("there is room");
         let state = cell.bind(state, bucket, None);
-        self.0.activate(place, cell);
+        self.0.activate(place);
         self.0.make_present(place);
         BareCell { place, cell, state }
     }
@@ -151,16 +151,7 @@ impl BareCells {
         let sealed = owned.state.sealed();
         owned.cell.unbind(owned.state, sealed);
         owned.cell.bind(sealed, bucket, None);
-        self.0.activate(owned.place, owned.cell);
-    }
-
-    /// Claims the first free seat, as an owner that stalls before it puts its cell there.
-    ///
-    /// # Panics
-    ///
-    /// If no seat is free.
-    pub fn claim_seat_and_stall(&self) {
-        let _ = self.0.seats().claim(0).expect("a seat is free");
+        self.0.activate(owned.place);
     }
 
     /// Retires a cell.
@@ -176,7 +167,7 @@ impl BareCells {
     pub fn adopt(&self, bucket: u64) {
         let (place, cell, state) = self.0.adopt().expect("there is a retired cell");
         cell.bind(state, bucket, None);
-        self.0.activate(place, cell);
+        self.0.activate(place);
     }
 
     /// Gives up ownership of a cell.
@@ -217,23 +208,16 @@ impl BareCells {
         let is_idle = |cell: &ThreadCell, state: CellState| {
             state.is_retired() || (state.is_bound() && cell.bucket() < bucket)
         };
-        self.0.seats().skip_idle(is_idle);
         group.skip_idle(is_idle)
     }
 
     /// Returns the number of cells that a reader finds bound to a bucket.
     #[must_use]
     pub fn bound_to(&self, bucket: u64) -> usize {
-        loop {
-            let moves = self.0.seats().moves();
-            let mut found = 0;
-            self.0.for_each_active(|cell| {
-                found += usize::from(cell.state().is_bound() && cell.bucket() == bucket);
-            });
-            validate_reads();
-            if self.0.seats().is_unmoved(moves) {
-                return found;
-            }
-        }
+        let mut found = 0;
+        self.0.for_each_active(|cell| {
+            found += usize::from(cell.state().is_bound() && cell.bucket() == bucket);
+        });
+        found
     }
 }

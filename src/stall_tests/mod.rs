@@ -18,7 +18,6 @@ mod lent_permits;
 mod listing;
 mod pairs;
 mod scene;
-mod seats;
 mod settings;
 mod stage;
 mod stopped;

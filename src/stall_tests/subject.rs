@@ -53,8 +53,6 @@ const OF_CELLS: &[Point] = &[
     Point::CellZeroed,
     Point::Bound,
     Point::IdleSeen,
-    Point::SeatClaimed,
-    Point::SeatsRead,
     Point::FreeDescriptorSeen,
     Point::HeadRead,
     Point::Filled,

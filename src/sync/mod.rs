@@ -17,21 +17,21 @@ mod stripe;
 
 #[cfg(loom)]
 pub(crate) use model::{
-    Arc, AtomicI64, AtomicRef, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Loaded, Mutex,
-    MutexGuard, Name, Names, OnceLock, OnceRef, Ordering, Payload, Payload32, Place, RacyOnce,
-    SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, const_unless_loom, fence, into_inner, lanes,
-    least_shards, lock_soon, payload, payload_32, process_static, racy_once_array, seen_payload,
-    seen_payload_32, thread_local, unique, unmodelled_word,
+    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Loaded, Mutex, MutexGuard, Name,
+    Names, OnceLock, OnceRef, Ordering, Payload, Payload32, Place, RacyOnce, SLAB_CHUNK_LEN, Slot,
+    THREAD_CACHE_SETS, const_unless_loom, fence, into_inner, lanes, least_shards, lock_soon,
+    payload, payload_32, process_static, racy_once_array, seen_payload, seen_payload_32,
+    thread_local, unique, unmodelled_word,
 };
 #[cfg(loom)]
 pub use model::{lock_slots, shadow_all_words, show_all_words, slots_are_locked, slots_were_used};
 #[cfg(not(loom))]
 pub(crate) use real::{
-    Arc, AtomicI64, AtomicRef, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Loaded, Mutex,
-    MutexGuard, Name, OnceLock, OnceRef, Ordering, Payload, Payload32, Place, RacyOnce,
-    SLAB_CHUNK_LEN, Slot, THREAD_CACHE_SETS, const_unless_loom, fence, into_inner, lanes,
-    least_shards, lock_soon, payload, payload_32, process_static, racy_once_array, seen_payload,
-    seen_payload_32, thread_local, unique, unmodelled_word,
+    Arc, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, CHUNK_LEN, Loaded, Mutex, MutexGuard, Name,
+    OnceLock, OnceRef, Ordering, Payload, Payload32, Place, RacyOnce, SLAB_CHUNK_LEN, Slot,
+    THREAD_CACHE_SETS, const_unless_loom, fence, into_inner, lanes, least_shards, lock_soon,
+    payload, payload_32, process_static, racy_once_array, seen_payload, seen_payload_32,
+    thread_local, unique, unmodelled_word,
 };
 
 pub(crate) use backoff::Backoff;

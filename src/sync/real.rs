@@ -124,29 +124,6 @@ impl<T> Place<T> {
     }
 }
 
-/// A reference that changes.
-///
-/// # Orderings
-///
-/// A store releases and a load acquires, as the documentation of `crossbeam_utils` says.
-#[derive(Debug)]
-pub(crate) struct AtomicRef<T: 'static>(AtomicCell<Option<&'static T>>);
-
-impl<T> AtomicRef<T> {
-    pub(crate) const fn new() -> Self {
-        Self(AtomicCell::new(None))
-    }
-
-    #[inline]
-    pub(crate) fn load(&self) -> Option<&'static T> {
-        self.0.load()
-    }
-
-    pub(crate) fn store(&self, value: &'static T) {
-        self.0.store(Some(value));
-    }
-}
-
 /// Returns the number of lanes among which threads are spread by their numbers: a power of two, of
 /// at least two for each processor, up to 64.
 pub(crate) fn lanes() -> usize {

@@ -84,10 +84,6 @@ points! {
     Bound,
     /// A member of a mask was found idle, and is not removed from the mask yet.
     IdleSeen,
-    /// A seat is claimed, and the thread's cell is not in it yet.
-    SeatClaimed,
-    /// A reader has found which seats are taken, and has visited none of them yet.
-    SeatsRead,
     /// The top of the free descriptors was read, and not taken yet.
     FreeDescriptorSeen,
     /// A complete head was read, and nothing was filled yet.

@@ -1,7 +1,6 @@
 //! The cells of one window.
 
 use super::mask::{Mask, for_each_bit, is_empty, try_for_each_bit};
-use super::seats::Seats;
 use super::slab::slab;
 use super::thread_cell::{CellState, ThreadCell};
 use crate::sync::{AtomicU32, AtomicU64, OnceRef, Ordering, RacyOnce};
@@ -18,10 +17,9 @@ const LEVELS: usize = (PLACES as usize / GROUP).ilog2() as usize;
 /// The cells that threads have taken for one window, each at a *place*.
 ///
 /// A cell stays at its place until the window is dropped, and goes to another thread when its owner
-/// has ended. A cell that may be bound to a bucket of the window is *active*: it has one of the
-/// [`Seats`], or it is in the mask `active` of its group if more cells are active than there are
-/// seats. Further masks have the groups and the levels with such places, so that a sum skips the
-/// others. The mask `present` has the places whose cell has gauge counts.
+/// has ended. Two masks tell readers which places to visit: `active` has the places whose cell may
+/// be bound to a bucket of the window, and `present` has the places whose cell has gauge counts.
+/// Further masks have the groups and the levels with active places, so that a sum skips the others.
 ///
 /// # Orderings
 ///
@@ -36,8 +34,6 @@ pub(crate) struct CellTable {
     len: AtomicU32,
     /// The number of groups that were swept, while there was more than one.
     turn: AtomicU32,
-    /// The active cells, as long as there is room.
-    seats: Seats,
     /// The first group, apart from the others: most windows have no other group, and then a read
     /// follows one pointer.
     first: RacyOnce<CellGroup>,
@@ -47,8 +43,7 @@ pub(crate) struct CellTable {
 /// The groups beyond the first one.
 #[derive(Debug)]
 struct Levels {
-    /// The levels that have active places: bit 0 for the first group, and bit d + 1 for the level
-    /// at depth d.
+    /// The depths of the levels that have active places.
     active: Mask,
     levels: [RacyOnce<Level>; LEVELS],
 }
@@ -77,7 +72,6 @@ impl CellTable {
         Self {
             len: AtomicU32::new(0),
             turn: AtomicU32::new(0),
-            seats: Seats::new(),
             first: RacyOnce::new(),
             more: RacyOnce::new(),
         }
@@ -119,42 +113,13 @@ impl CellTable {
         group.cells[bit].get()
     }
 
-    /// Lets readers visit the cell at a place: its owner, which calls this, has just bound it, and
-    /// has counted nothing in it since then.
-    #[inline]
-    pub(crate) fn activate(&self, place: u32, cell: &'static ThreadCell) {
-        if !self.seats.renew_home(place, cell) {
-            self.find_seat(place, cell);
-        }
-    }
-
-    /// Takes a seat for the cell, or inserts the cell into its group if no seat is free.
-    #[cold]
-    #[inline(never)]
-    fn find_seat(&self, place: u32, cell: &'static ThreadCell) {
-        let Some((group, bit)) = self.group(place) else { return };
-        if group.active.load() & 1 << bit != 0 {
-            if !self.seats.has_room() {
-                return self.insert_into_group(place, group, bit);
-            }
-            // Before the cell has a seat: see `Seats`.
-            group.active.remove_own(bit);
-            self.remove_idle_groups(place);
-        }
-        if !self.seats.take(place, cell) {
-            self.seats.count_move();
-            self.insert_into_group(place, group, bit);
-        }
-    }
-
-    fn insert_into_group(&self, place: u32, group: &CellGroup, bit: usize) {
-        group.active.insert(bit);
-        let more = self.more.get_or_init(Levels::new);
-        match self.level_of(place) {
-            None => more.active.insert(0),
-            Some((level, depth, index)) => {
+    /// Lets readers visit the place: its cell was bound.
+    pub(crate) fn activate(&self, place: u32) {
+        if let Some((group, bit)) = self.group(place) {
+            group.active.insert(bit);
+            if let Some((levels, level, depth, index)) = self.level_of(place) {
                 level.active.insert(level.bit_of(index));
-                more.active.insert(depth + 1);
+                levels.active.insert(depth);
             }
         }
     }
@@ -198,16 +163,15 @@ impl CellTable {
         self.more.get().map_or(0, |more| more.active.load())
     }
 
-    /// Returns the level of a place, its depth, and the index of the place's group in it; `None`
-    /// for a place of the first group.
-    fn level_of(&self, place: u32) -> Option<(&Level, usize, usize)> {
+    /// Returns the levels, the level of a place, its depth, and the index of the place's group in
+    /// it; `None` for a place of the first group.
+    fn level_of(&self, place: u32) -> Option<(&Levels, &Level, usize, usize)> {
         let index = place as usize / GROUP;
         let depth = index.checked_ilog2()? as usize;
-        Some((self.level(depth)?, depth, index - (1 << depth)))
+        Some((self.more.get()?, self.level(depth)?, depth, index - (1 << depth)))
     }
 
-    /// Visits the cells that may be bound to a bucket of the window. The caller compares the
-    /// [moves](Seats::moves) before and after that.
+    /// Visits the cells that may be bound to a bucket of the window.
     #[inline]
     pub(crate) fn for_each_active(&self, mut visit: impl FnMut(&ThreadCell)) {
         let _ = self.try_for_each_active(|cell| {
@@ -217,13 +181,13 @@ impl CellTable {
     }
 
     /// Visits the cells that may be bound to a bucket of the window, until `visit` returns `None`.
-    /// The caller compares the [moves](Seats::moves) before and after that.
     #[inline]
     pub(crate) fn try_for_each_active(
         &self,
         mut visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
-        self.seats.try_for_each(&mut visit)?;
+        let Some(first) = self.first.get() else { return Some(()) };
+        first.try_for_each(&first.active, &mut visit)?;
         let levels = self.active_levels();
         if is_empty(levels) { Some(()) } else { self.try_for_each_in_levels(levels, visit) }
     }
@@ -234,11 +198,7 @@ impl CellTable {
         active: u64,
         mut visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
-        try_for_each_bit(active, |bit| {
-            let Some(depth) = bit.checked_sub(1) else {
-                let Some(first) = self.first.get() else { return Some(()) };
-                return first.try_for_each(&first.active, &mut visit);
-            };
+        try_for_each_bit(active, |depth| {
             let Some(level) = self.level(depth) else { return Some(()) };
             let active = level.active.load();
             if level.groups.len() > Level::BITS {
@@ -251,24 +211,21 @@ impl CellTable {
         })
     }
 
-    /// Returns whether all active cells have seats.
+    /// Returns whether all active cells are in the first group.
     #[inline]
-    pub(crate) fn are_active_in_seats(&self) -> bool {
+    pub(crate) fn are_active_in_first(&self) -> bool {
         is_empty(self.active_levels())
     }
 
-    /// Visits the active cells that have seats, until `visit` returns `None`.
+    /// Visits the active cells of the first group until `visit` returns `None`. Returns `None` if
+    /// `visit` does, or if there is no group.
     #[inline]
-    pub(crate) fn try_for_each_active_in_seats(
+    pub(crate) fn try_for_each_active_of_first(
         &self,
         visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
-        self.seats.try_for_each(visit)
-    }
-
-    #[inline]
-    pub(crate) const fn seats(&self) -> &Seats {
-        &self.seats
+        let first = self.first.get()?;
+        first.try_for_each(&first.active, visit)
     }
 
     /// Visits the cells that may have gauge counts.
@@ -287,23 +244,16 @@ impl CellTable {
 
     /// Removes the groups and the level of a place from their masks, if no place in them is active.
     fn remove_idle_groups(&self, place: u32) {
-        let Some(levels) = self.more.get() else { return };
+        let Some((levels, level, depth, index)) = self.level_of(place) else { return };
         // Each mask is loaded before its groups are checked: see `Mask`.
-        let observed = levels.active.load();
-        let Some((level, depth, index)) = self.level_of(place) else {
-            if self.first.get().is_some_and(|first| is_empty(first.active.load())) {
-                levels.active.remove(observed, 0);
-            }
-            return;
-        };
-        let observed = (observed, level.active.load());
+        let observed = (levels.active.load(), level.active.load());
         let bit = level.bit_of(index);
         let is_in_mask = observed.1 & 1 << bit != 0;
         if is_in_mask && level.groups_of(bit).iter().all(|group| is_empty(group.active.load())) {
             level.active.remove(observed.1, bit);
         }
         if is_empty(level.active.load()) {
-            levels.active.remove(observed.0, depth + 1);
+            levels.active.remove(observed.0, depth);
         }
     }
 
@@ -332,11 +282,12 @@ pub(crate) struct GroupOfCells<'a> {
 }
 
 impl GroupOfCells<'_> {
-    /// Returns whether a sweep would visit no place of the group but that one.
+    /// Returns whether this is the group of that place, and a sweep would visit none of its other
+    /// places.
     pub(crate) fn has_only(&self, place: u32) -> bool {
+        let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
         let bits = self.group.active.load() | self.group.unchecked(slab().abandonments());
-        let is_here = place as usize / GROUP == self.first as usize / GROUP;
-        is_empty(bits & !(u64::from(is_here) << (place as usize % GROUP)))
+        index == self.first as usize / GROUP && is_empty(bits & !(1 << bit))
     }
 
     /// Removes the cells for which `is_idle` holds from the mask of active places, and retired
@@ -485,7 +436,6 @@ impl CellGroup {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::metric_array::cells::seats::SEATS;
 
     #[test]
     fn places_fill_the_groups_in_order() {
@@ -509,40 +459,26 @@ mod tests {
         const PLACES_USED: u32 = 3_000;
         let table = CellTable::new();
         let added: Vec<_> = (0..PLACES_USED).filter_map(|_| table.add()).collect();
-        for (place, cell, _) in &added {
-            table.activate(*place, cell);
+        for (place, ..) in added {
+            table.activate(place);
         }
         let visited = || {
-            let mut count = 0_usize;
+            let mut count = 0_u32;
             table.for_each_active(|_| count += 1);
             count
         };
-        let sweep = || {
-            table.seats.skip_idle(|_, _| true);
-            for _ in 0..(PLACES_USED as usize).div_ceil(GROUP) {
-                table.next_group().unwrap().skip_idle(|_, _| true);
-            }
-        };
-        assert_eq!(visited(), PLACES_USED as usize);
-        assert!(!table.are_active_in_seats());
-        sweep();
+        assert_eq!(visited(), PLACES_USED);
+        for _ in 0..(PLACES_USED as usize).div_ceil(GROUP) {
+            table.next_group().unwrap().skip_idle(|_, _| true);
+        }
         assert_eq!(visited(), 0);
         let all = &table.more.get().unwrap().active;
         let masks = || table.levels().map(|level| &level.active).chain([all]);
-        assert!(masks().all(|mask| is_empty(mask.load())) && table.are_active_in_seats());
-        // The first ones take all seats.
-        let last = PLACES_USED as usize - 1;
-        for (place, cell, _) in added[..SEATS].iter().chain([&added[last]]) {
-            table.activate(*place, cell);
-        }
-        assert_eq!(visited(), SEATS + 1);
+        assert!(masks().all(|mask| is_empty(mask.load())));
+        table.activate(PLACES_USED - 1);
+        assert_eq!(visited(), 1);
         let bits = masks().map(|mask| mask.load() & u64::from(u32::MAX)).collect::<Vec<_>>();
-        assert_eq!(bits, [0, 0, 0, 0, 0, 0, 1 << ((93 - 64) / 2), 1 << 7]);
-        // Once a seat is free, the cell takes it, and leaves its group.
-        table.seats.skip_idle(|cell, _| std::ptr::eq(cell, added[1].1));
-        table.activate(added[last].0, added[last].1);
-        assert_eq!(visited(), SEATS);
-        assert!(masks().all(|mask| is_empty(mask.load())) && table.are_active_in_seats());
+        assert_eq!(bits, [0, 0, 0, 0, 0, 0, 1 << ((93 - 64) / 2), 1 << 6]);
     }
 
     #[test]

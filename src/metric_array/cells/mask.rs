@@ -48,14 +48,6 @@ impl Mask {
         }
     }
 
-    /// Removes a place, as the owner of its cell. No other thread inserts it.
-    pub(crate) fn remove_own(&self, bit: usize) {
-        let mut word = self.load();
-        while word & 1 << bit != 0 && !self.remove(word, bit) {
-            word = self.load();
-        }
-    }
-
     /// Removes a place if it is in the set, and the set has not changed since it was `observed`.
     /// Returns whether it removed the place.
     pub(crate) fn remove(&self, observed: u64, bit: usize) -> bool {

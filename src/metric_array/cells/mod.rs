@@ -9,7 +9,6 @@ mod gauge_watch;
 pub(super) mod mask;
 mod memory;
 pub(super) mod origin;
-pub(super) mod seats;
 pub(super) mod slab;
 pub(super) mod thread_cache;
 pub(super) mod thread_cell;

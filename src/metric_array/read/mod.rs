@@ -46,8 +46,6 @@ pub(super) struct Moment<'a> {
     history: Option<(&'a History, Head)>,
     /// The number of the newest bucket, plus 1, or 0.
     newest: u64,
-    /// The [moves](super::cells::seats::Seats::moves) of cells.
-    moves: u64,
     /// The number of cells that were bound before the read decided which buckets are gone; `None`
     /// before that, and in a read that need not decide.
     bound: Cell<Option<usize>>,
@@ -59,13 +57,12 @@ impl<'a> Moment<'a> {
         let history = array.history.get().map(|it| (it, it.complete_head(&array.cells)));
         // Relaxed: if a thread's adds happen before this read, then so does its update of `newest`.
         let newest = array.newest.load(Ordering::Relaxed);
-        let moves = array.cells.seats().moves();
         stall::at(Point::MomentTaken);
-        Self { array, history, newest, moves, bound: Cell::new(None) }
+        Self { array, history, newest, bound: Cell::new(None) }
     }
 
     /// Returns whether, since this moment, nothing was sealed, no thread has recorded in a newer
-    /// bucket, no cell was moved, and, if buckets may be gone, no cell was bound.
+    /// bucket, and, if buckets may be gone, no cell was bound.
     #[inline]
     pub(super) fn is_still(&self) -> bool {
         stall::at(Point::Counted);
@@ -77,7 +74,6 @@ impl<'a> Moment<'a> {
         // from this reader, the reader sees that bucket.
         is_same
             && self.array.newest.load(Ordering::Relaxed) == self.newest
-            && self.array.cells.seats().is_unmoved(self.moves)
             && self.bound.get().is_none_or(|bound| bound == self.bound_cells())
     }
 
@@ -371,7 +367,8 @@ impl MetricArray {
     /// publication is in flight, and the current descriptor is one of the first two.
     ///
     /// This read has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it
-    /// also returns `None` unless all active cells have seats, and then it has no call either.
+    /// also returns `None` unless all active cells are among the window's first 32, and then it has
+    /// no call either.
     #[inline]
     pub(crate) fn steady_sums<const ALL_CELLS: bool, const K: usize>(
         &self,
@@ -380,12 +377,11 @@ impl MetricArray {
         events: [MetricEvent; K],
     ) -> Option<([u64; K], u64)> {
         // Before all else: a read of cells in other groups begins again, with `ALL_CELLS`.
-        if !ALL_CELLS && !self.cells.are_active_in_seats() {
+        if !ALL_CELLS && !self.cells.are_active_in_first() {
             return None;
         }
         let history = self.history.get()?;
         let head = history.if_complete()?;
-        let moves = self.cells.seats().moves();
         stall::at(Point::MomentTaken);
         let descriptor = history.first_descriptor(head)?;
         let (number, start) = descriptor.after_recent();
@@ -409,15 +405,14 @@ impl MetricArray {
         if ALL_CELLS {
             self.cells.try_for_each_active(add)?;
         } else {
-            self.cells.try_for_each_active_in_seats(add)?;
+            self.cells.try_for_each_active_of_first(add)?;
         }
         stall::at(Point::Counted);
         // Loaded after the fence in `is_still`: if it is the newest bucket, no thread had recorded
         // in a later bucket by then, so no bucket of the window was gone, and no cell of the window
         // had been found idle.
         let is_newest = || self.newest.load(Ordering::Relaxed) == number.wrapping_add(1);
-        let is_unmoved = || self.cells.seats().is_unmoved(moves);
-        if !history.is_still(head) || !is_newest() || !is_unmoved() {
+        if !history.is_still(head) || !is_newest() {
             return None;
         }
         // A counter at or above the ceiling raises its sum to the ceiling or more.

@@ -4,7 +4,6 @@
 //! and a release swap do, and no more. The second one is a mutex, as a cross-check. The mutex is
 //! simpler, but orders more than a real slot does. A model that uses a slot is explored with each.
 
-mod atomic_ref;
 mod indexed_slot;
 mod locked_slot;
 mod names;
@@ -14,7 +13,6 @@ mod racy_once;
 mod shadowed;
 mod slot;
 
-pub(crate) use atomic_ref::AtomicRef;
 pub(crate) use names::Names;
 pub(crate) use once_ref::OnceRef;
 pub(crate) use payload::{Payload, Payload32, payload, payload_32, seen_payload, seen_payload_32};
