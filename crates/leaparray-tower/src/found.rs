@@ -93,8 +93,8 @@ impl FoundSlot {
         self.has_text(route)
     }
 
-    /// Returns whether the text of a route is that of this slot. Out of line: most routes are where
-    /// they were.
+    /// Compares a route with the text of this slot. Out of line: most routes are at the address at
+    /// which they were before.
     #[inline(never)]
     fn has_text(&self, route: &str) -> bool {
         self.route == route

@@ -1,4 +1,4 @@
-//! Shared ownership with a count of references for each thread.
+//! Shared ownership with several counts of references, which threads divide among themselves.
 
 use std::cell::Cell;
 use std::ops::Deref;
