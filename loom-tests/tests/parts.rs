@@ -242,15 +242,27 @@ fn reader_that_misses_an_idle_cell_sees_the_newest_bucket() {
     });
 }
 
-/// The third cell is in a group of its own, and this group is in a level of its own. Its owner
-/// binds it while a sweeper removes the group and the level from their masks.
+/// The third cell is in a group of its own. Its owner binds it while a sweeper removes the cell and
+/// the group from their masks.
 #[test]
-fn cell_that_is_bound_while_its_level_is_found_idle_is_read() {
+fn cell_that_is_bound_while_its_group_is_found_idle_is_read() {
     shadow_all_words();
     explore(Some(2), || {
         let cells = BareCells::default();
         let [_, _, owned] = [(); 3].map(|()| cells.add(0));
         assert_bound_cell_is_read(cells, 2, |cells| cells.rebind(owned, 2));
+    });
+}
+
+/// The fifth cell is in a group of a level. Its owner binds it while a sweeper removes the cell,
+/// its group and the levels from their masks.
+#[test]
+fn cell_that_is_bound_while_its_level_is_found_idle_is_read() {
+    shadow_all_words();
+    explore(Some(2), || {
+        let cells = BareCells::default();
+        let [_, _, _, _, owned] = [(); 5].map(|()| cells.add(0));
+        assert_bound_cell_is_read(cells, 3, |cells| cells.rebind(owned, 2));
     });
 }
 

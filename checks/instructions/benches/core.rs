@@ -4,15 +4,15 @@
 //! The script runs each operation in a process of its own, 2,000 and then 4,000 times. The second
 //! run includes everything that the first one does, the set-up and the warm-up too, and 2,000
 //! operations more: the difference is the cost of these. No operation reads a real clock, and only
-//! `enter_and_succeed_elsewhere` uses a second thread. So the numbers of the others do not depend
-//! on timing.
+//! in `enter_and_succeed_elsewhere` does a second thread work. So the numbers of the others do not
+//! depend on timing.
 //!
 //! The precise clock is not counted: the number of its corrections, and the duration of the
 //! calibration of `quanta`, depend on the time that passes. `--bench record` measures it.
 
 use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 use std::hint::black_box;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 use std::{mem, thread};
 
@@ -38,7 +38,7 @@ use leaparray_instructions::{NOW, Operation};
 const RT: Duration = Duration::from_micros(250);
 const BUCKET_LEN: Duration = Duration::from_millis(500);
 
-const OPERATIONS: [Operation; 41] = [
+const OPERATIONS: [Operation; 43] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -51,6 +51,8 @@ const OPERATIONS: [Operation; 41] = [
     ("sum_at_2", sum_at_2),
     ("sum_at_120", sum_at_120),
     ("qps_at_2", qps_at_2),
+    ("qps_beside_idle_at", qps_beside_idle_at),
+    ("sum_beside_idle_at", sum_beside_idle_at),
     ("ledger_at_2", ledger_at_2),
     ("quantiles_at_10", quantiles_at_10),
     ("quantiles_at_120", quantiles_at_120),
@@ -217,6 +219,37 @@ fn sum_at_120(times: u64) {
 fn qps_at_2(times: u64) {
     let window = filled(2);
     repeat(times, |_| window.at(black_box(NOW)).qps(Pass));
+}
+
+fn qps_beside_idle_at(times: u64) {
+    beside_idle(|window| repeat(times, |_| window.at(black_box(NOW)).qps(Pass)));
+}
+
+fn sum_beside_idle_at(times: u64) {
+    beside_idle(|window| repeat(times, |_| window.at(black_box(NOW)).sum(Pass)));
+}
+
+/// Calls `read` with a window in which this thread records, after 256 threads that are idle now.
+fn beside_idle(read: impl FnOnce(&SlidingWindow<ManualClock>)) {
+    const THREADS: u32 = 256;
+    let window = window(2);
+    let barrier = Barrier::new(THREADS as usize + 1);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                window.add_at(NOW.saturating_sub(BUCKET_LEN * THREADS), Pass, 1);
+                barrier.wait();
+                barrier.wait();
+            });
+        }
+        barrier.wait();
+        // Each rollover sweeps one group of cells.
+        for age in (0..THREADS).rev() {
+            window.add_at(NOW.saturating_sub(BUCKET_LEN * age), Pass, 1);
+        }
+        read(&window);
+        barrier.wait();
+    });
 }
 
 fn ledger_at_2(times: u64) {

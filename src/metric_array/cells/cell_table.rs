@@ -1,6 +1,6 @@
 //! The cells of one window.
 
-use super::mask::{Mask, for_each_bit, is_empty, try_for_each_bit};
+use super::mask::{Mask, for_each_bit, has_one, is_empty, try_for_each_bit};
 use super::slab::slab;
 use super::thread_cell::{CellState, ThreadCell};
 use crate::sync::{AtomicU32, AtomicU64, OnceRef, Ordering, RacyOnce};
@@ -9,17 +9,23 @@ use crate::sync::{AtomicU32, AtomicU64, OnceRef, Ordering, RacyOnce};
 pub(crate) const GROUP: usize = if cfg!(loom) { 2 } else { 32 };
 
 /// The number of places, 65,536. Further threads record directly.
-const PLACES: u32 = if cfg!(loom) { 4 } else { 1 << 16 };
+const PLACES: u32 = if cfg!(loom) { 8 } else { 1 << 16 };
 
-/// The number of levels that contain all places except for the places of the first group.
-const LEVELS: usize = (PLACES as usize / GROUP).ilog2() as usize;
+/// The number of groups, with the first one, that need no level.
+const NEAR: usize = if cfg!(loom) { 2 } else { 32 };
+
+/// The number of levels that contain all places except for those of the near groups.
+const LEVELS: usize = (PLACES as usize / GROUP / NEAR).ilog2() as usize;
+
+/// The bit of all levels in the mask of groups.
+const LEVELS_BIT: usize = NEAR - 1;
 
 /// The cells that threads have taken for one window, each at a *place*.
 ///
 /// A cell stays at its place until the window is dropped, and goes to another thread when its owner
 /// has ended. Two masks tell readers which places to visit: `active` has the places whose cell may
 /// be bound to a bucket of the window, and `present` has the places whose cell has gauge counts.
-/// Further masks have the groups and the levels with active places, so that a sum skips the others.
+/// Further masks have the groups with active places, so that a sum skips the others.
 ///
 /// # Orderings
 ///
@@ -37,18 +43,25 @@ pub(crate) struct CellTable {
     /// The first group, apart from the others: most windows have no other group, and then a read
     /// follows one pointer.
     first: RacyOnce<CellGroup>,
-    more: RacyOnce<Levels>,
+    more: RacyOnce<MoreGroups>,
 }
 
 /// The groups beyond the first one.
+///
+/// A thread that records beside hundreds of idle threads may have its cell in any of them. One mask
+/// has the near groups, those of the first 1,024 places, so a read that visits this cell follows
+/// one pointer more than in a window of few threads.
 #[derive(Debug)]
-struct Levels {
-    /// The depths of the levels that have active places.
+struct MoreGroups {
+    /// The groups that have active places: bit i - 1 for the near group with the index i, and
+    /// [`LEVELS_BIT`] for the groups of all levels.
     active: Mask,
+    near: [RacyOnce<CellGroup>; NEAR - 1],
     levels: [RacyOnce<Level>; LEVELS],
 }
 
-/// Groups that are made together. The level at depth d has 2^d groups, from the index 2^d on.
+/// Groups that are made together. The level at depth d has 2^d groups, from the index 2^d on. The
+/// first level begins where the near groups end.
 #[derive(Debug)]
 struct Level {
     groups: Box<[CellGroup]>,
@@ -117,9 +130,8 @@ impl CellTable {
     pub(crate) fn activate(&self, place: u32) {
         if let Some((group, bit)) = self.group(place) {
             group.active.insert(bit);
-            if let Some((levels, level, depth, index)) = self.level_of(place) {
-                level.active.insert(level.bit_of(index));
-                levels.active.insert(depth);
+            if let (index @ 1.., Some(more)) = (place as usize / GROUP, self.more.get()) {
+                more.activate(index);
             }
         }
     }
@@ -133,42 +145,17 @@ impl CellTable {
     }
 
     fn make_group(&self, index: usize) -> Option<&CellGroup> {
-        let Some(last) = index.checked_ilog2() else {
+        if index == 0 {
             return Some(self.first.get_or_init(CellGroup::new));
-        };
-        let Levels { levels, .. } = self.more.get_or_init(Levels::new);
-        let level = levels.get(last as usize)?.get_or_init(|| Level::new(last));
-        level.groups.get(index - (1 << last))
+        }
+        self.more.get_or_init(MoreGroups::new).make(index)
     }
 
     /// Returns the group of a place, and the place's bit in it.
     fn group(&self, place: u32) -> Option<(&CellGroup, usize)> {
         let (index, bit) = (place as usize / GROUP, place as usize % GROUP);
-        let Some(depth) = index.checked_ilog2() else { return Some((self.first.get()?, bit)) };
-        let level = self.level(depth as usize)?;
-        Some((level.groups.get(index - (1 << depth))?, bit))
-    }
-
-    fn level(&self, depth: usize) -> Option<&Level> {
-        self.more.get()?.levels.get(depth)?.get()
-    }
-
-    fn levels(&self) -> impl Iterator<Item = &Level> {
-        self.more.get().into_iter().flat_map(|more| &more.levels).filter_map(RacyOnce::get)
-    }
-
-    /// Returns the mask of the levels.
-    #[inline]
-    fn active_levels(&self) -> u64 {
-        self.more.get().map_or(0, |more| more.active.load())
-    }
-
-    /// Returns the levels, the level of a place, its depth, and the index of the place's group in
-    /// it; `None` for a place of the first group.
-    fn level_of(&self, place: u32) -> Option<(&Levels, &Level, usize, usize)> {
-        let index = place as usize / GROUP;
-        let depth = index.checked_ilog2()? as usize;
-        Some((self.more.get()?, self.level(depth)?, depth, index - (1 << depth)))
+        let group = if index == 0 { self.first.get() } else { self.more.get()?.group(index) };
+        Some((group?, bit))
     }
 
     /// Visits the cells that may be bound to a bucket of the window.
@@ -187,51 +174,37 @@ impl CellTable {
         mut visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
         let Some(first) = self.first.get() else { return Some(()) };
-        first.try_for_each(&first.active, &mut visit)?;
-        let levels = self.active_levels();
-        if is_empty(levels) { Some(()) } else { self.try_for_each_in_levels(levels, visit) }
-    }
-
-    #[inline]
-    fn try_for_each_in_levels(
-        &self,
-        active: u64,
-        mut visit: impl FnMut(&ThreadCell) -> Option<()>,
-    ) -> Option<()> {
-        try_for_each_bit(active, |depth| {
-            let Some(level) = self.level(depth) else { return Some(()) };
-            let active = level.active.load();
-            if level.groups.len() > Level::BITS {
-                return level.try_for_each_in_groups(active, &mut visit);
+        first.try_for_each(first.active.load(), &mut visit)?;
+        let Some(more) = self.more.get() else { return Some(()) };
+        try_for_each_bit(more.active.load(), |bit| match more.near.get(bit) {
+            Some(group) => {
+                group.get().map_or(Some(()), |it| it.try_for_each(it.active.load(), &mut visit))
             }
-            try_for_each_bit(active, |bit| {
-                let group = level.groups.get(bit)?;
-                group.try_for_each(&group.active, &mut visit)
-            })
+            None => more.try_for_each_in_levels(&mut visit),
         })
     }
 
-    /// Returns whether all active cells are in the first group.
+    /// Returns the near group that has all active cells; `None` if there is no such group.
     #[inline]
-    pub(crate) fn are_active_in_first(&self) -> bool {
-        is_empty(self.active_levels())
-    }
-
-    /// Visits the active cells of the first group until `visit` returns `None`. Returns `None` if
-    /// `visit` does, or if there is no group.
-    #[inline]
-    pub(crate) fn try_for_each_active_of_first(
-        &self,
-        visit: impl FnMut(&ThreadCell) -> Option<()>,
-    ) -> Option<()> {
+    pub(crate) fn only_active_group(&self) -> Option<ActiveCells<'_>> {
         let first = self.first.get()?;
-        first.try_for_each(&first.active, visit)
+        let active = first.active.load();
+        let Some(more) = self.more.get() else { return Some(ActiveCells { group: first, active }) };
+        let groups = more.active.load();
+        if is_empty(groups) {
+            return Some(ActiveCells { group: first, active });
+        }
+        if !is_empty(active) || !has_one(groups) {
+            return None;
+        }
+        let group = more.near.get(groups.trailing_zeros() as usize)?.get()?;
+        Some(ActiveCells { group, active: group.active.load() })
     }
 
     /// Visits the cells that may have gauge counts.
     #[inline]
     pub(crate) fn for_each_present(&self, mut visit: impl FnMut(&ThreadCell)) {
-        let more = self.levels().flat_map(|level| &level.groups);
+        let more = self.more.get().into_iter().flat_map(MoreGroups::groups);
         for group in self.first.get().into_iter().chain(more) {
             group.for_each(&group.present, &mut visit);
         }
@@ -240,21 +213,6 @@ impl CellTable {
     /// Visits every cell, whether its place is in a mask or not.
     pub(crate) fn for_each_cell(&self, visit: impl FnMut(&'static ThreadCell)) {
         (0..self.len()).filter_map(|place| self.cell(place)).for_each(visit);
-    }
-
-    /// Removes the groups and the level of a place from their masks, if no place in them is active.
-    fn remove_idle_groups(&self, place: u32) {
-        let Some((levels, level, depth, index)) = self.level_of(place) else { return };
-        // Each mask is loaded before its groups are checked: see `Mask`.
-        let observed = (levels.active.load(), level.active.load());
-        let bit = level.bit_of(index);
-        let is_in_mask = observed.1 & 1 << bit != 0;
-        if is_in_mask && level.groups_of(bit).iter().all(|group| is_empty(group.active.load())) {
-            level.active.remove(observed.1, bit);
-        }
-        if is_empty(level.active.load()) {
-            levels.active.remove(observed.0, depth);
-        }
     }
 
     /// Returns the groups in turn, one with each call.
@@ -270,6 +228,21 @@ impl CellTable {
         #[expect(clippy::cast_possible_truncation, reason = "a place is 32 bits")]
         let first = (index * GROUP) as u32;
         Some(GroupOfCells { table: self, first, group: self.group(first)?.0 })
+    }
+}
+
+/// The cells of one group that are active.
+pub(crate) struct ActiveCells<'a> {
+    group: &'a CellGroup,
+    /// The word of the mask.
+    active: u64,
+}
+
+impl ActiveCells<'_> {
+    /// Visits the cells until `visit` returns `None`.
+    #[inline]
+    pub(crate) fn try_for_each(&self, visit: impl FnMut(&ThreadCell) -> Option<()>) -> Option<()> {
+        self.group.try_for_each(self.active, visit)
     }
 }
 
@@ -319,8 +292,8 @@ impl GroupOfCells<'_> {
         if !is_unretired && !is_retired {
             checked.store(abandonments, Ordering::Relaxed);
         }
-        if is_empty(active.load()) {
-            self.table.remove_idle_groups(self.first);
+        if let (index @ 1.., Some(more)) = (self.first as usize / GROUP, self.table.more.get()) {
+            more.skip_if_idle(index);
         }
         is_unretired
     }
@@ -350,32 +323,127 @@ impl Drop for CellTable {
     }
 }
 
-impl Levels {
+impl MoreGroups {
     fn new() -> Self {
-        Self { active: Mask::new(), levels: std::array::from_fn(|_| RacyOnce::new()) }
+        Self {
+            active: Mask::new(),
+            near: std::array::from_fn(|_| RacyOnce::new()),
+            levels: std::array::from_fn(|_| RacyOnce::new()),
+        }
     }
+
+    /// Returns the group with an index of 1 or more, which it makes if it is not there yet; `None`
+    /// beyond the last group.
+    fn make(&self, index: usize) -> Option<&CellGroup> {
+        match Self::position(index) {
+            Position::Near(bit) => Some(self.near[bit].get_or_init(CellGroup::new)),
+            Position::Level { level, group } => {
+                let level = self.levels.get(level)?.get_or_init(|| Level::new(NEAR << level));
+                level.groups.get(group)
+            }
+        }
+    }
+
+    fn group(&self, index: usize) -> Option<&CellGroup> {
+        match Self::position(index) {
+            Position::Near(bit) => self.near[bit].get(),
+            Position::Level { level, group } => self.level(level)?.groups.get(group),
+        }
+    }
+
+    const fn position(index: usize) -> Position {
+        if index < NEAR {
+            return Position::Near(index - 1);
+        }
+        let depth = index.ilog2();
+        Position::Level { level: (depth - NEAR.ilog2()) as usize, group: index - (1 << depth) }
+    }
+
+    fn level(&self, level: usize) -> Option<&Level> {
+        self.levels.get(level)?.get()
+    }
+
+    fn levels(&self) -> impl Iterator<Item = &Level> {
+        self.levels.iter().filter_map(RacyOnce::get)
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &CellGroup> {
+        let near = self.near.iter().filter_map(RacyOnce::get);
+        near.chain(self.levels().flat_map(|level| &level.groups))
+    }
+
+    /// Lets readers visit a group, in which a place was activated.
+    fn activate(&self, index: usize) {
+        match Self::position(index) {
+            Position::Near(bit) => self.active.insert(bit),
+            Position::Level { level, group } => {
+                if let Some(level) = self.level(level) {
+                    level.active.insert(level.bit_of(group));
+                }
+                self.active.insert(LEVELS_BIT);
+            }
+        }
+    }
+
+    /// Removes a group from its masks if no place in it is active.
+    fn skip_if_idle(&self, index: usize) {
+        // Each mask is loaded before its groups are checked: see `Mask`.
+        let observed = self.active.load();
+        match Self::position(index) {
+            Position::Near(bit) => {
+                if self.near[bit].get().is_some_and(CellGroup::is_idle) {
+                    self.active.remove(observed, bit);
+                }
+            }
+            Position::Level { level, group } => {
+                if let Some(level) = self.level(level) {
+                    level.skip_if_idle(level.bit_of(group));
+                }
+                if self.levels().all(|level| is_empty(level.active.load())) {
+                    self.active.remove(observed, LEVELS_BIT);
+                }
+            }
+        }
+    }
+
+    /// Visits the active cells of the levels, until `visit` returns `None`.
+    #[cold]
+    fn try_for_each_in_levels(
+        &self,
+        visit: &mut dyn FnMut(&ThreadCell) -> Option<()>,
+    ) -> Option<()> {
+        self.levels().try_for_each(|level| {
+            try_for_each_bit(level.active.load(), |bit| {
+                let mut groups = level.groups_of(bit).iter();
+                groups.try_for_each(|group| group.try_for_each(group.active.load(), &mut *visit))
+            })
+        })
+    }
+}
+
+/// Where a group is that is not the first one.
+enum Position {
+    /// A near group, with its bit.
+    Near(usize),
+    /// The number of a level, and the index of the group in it.
+    Level { level: usize, group: usize },
 }
 
 impl Level {
     /// The number of bits in a mask.
     const BITS: usize = u32::BITS as usize;
 
-    fn new(depth: u32) -> Self {
-        let groups = (0..1 << depth).map(|_| CellGroup::new()).collect();
+    fn new(groups: usize) -> Self {
+        let groups = (0..groups).map(|_| CellGroup::new()).collect();
         Self { groups, active: Mask::new() }
     }
 
-    /// Visits the active cells of a level in which several groups share a bit.
-    #[cold]
-    fn try_for_each_in_groups(
-        &self,
-        active: u64,
-        visit: &mut dyn FnMut(&ThreadCell) -> Option<()>,
-    ) -> Option<()> {
-        try_for_each_bit(active, |bit| {
-            let mut groups = self.groups_of(bit).iter();
-            groups.try_for_each(|group| group.try_for_each(&group.active, &mut *visit))
-        })
+    /// Removes the groups that share a bit from the mask, if no place in them is active.
+    fn skip_if_idle(&self, bit: usize) {
+        let observed = self.active.load();
+        if self.groups_of(bit).iter().all(CellGroup::is_idle) {
+            self.active.remove(observed, bit);
+        }
     }
 
     /// Returns the number of groups that share a bit.
@@ -403,6 +471,10 @@ impl CellGroup {
         }
     }
 
+    fn is_idle(&self) -> bool {
+        is_empty(self.active.load())
+    }
+
     /// Returns the places of cells that may be abandoned or retired.
     #[inline]
     fn unchecked(&self, abandonments: u64) -> u64 {
@@ -413,20 +485,20 @@ impl CellGroup {
     /// Visits the cells of the places in a mask.
     #[inline]
     fn for_each(&self, mask: &Mask, visit: &mut impl FnMut(&ThreadCell)) {
-        let _ = self.try_for_each(mask, |cell| {
+        let _ = self.try_for_each(mask.load(), |cell| {
             visit(cell);
             Some(())
         });
     }
 
-    /// Visits the cells of the places in a mask, until `visit` returns `None`.
+    /// Visits the cells of the places in a mask's word, until `visit` returns `None`.
     #[inline]
     fn try_for_each(
         &self,
-        mask: &Mask,
+        mask: u64,
         mut visit: impl FnMut(&ThreadCell) -> Option<()>,
     ) -> Option<()> {
-        try_for_each_bit(mask.load(), |bit| match self.cells[bit % GROUP].get() {
+        try_for_each_bit(mask, |bit| match self.cells[bit % GROUP].get() {
             Some(cell) => visit(cell),
             None => Some(()),
         })
@@ -435,16 +507,19 @@ impl CellGroup {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    use std::iter;
+
     use super::*;
 
     #[test]
     fn places_fill_the_groups_in_order() {
         let table = CellTable::new();
-        let added: Vec<_> = (0..9 * 32).filter_map(|_| table.add()).collect();
-        assert!(added.iter().map(|(place, ..)| *place).eq(0..9 * 32));
+        let added: Vec<_> = (0..70 * 32).filter_map(|_| table.add()).collect();
+        assert!(added.iter().map(|(place, ..)| *place).eq(0..70 * 32));
         let first = table.first.get().into_iter();
-        let groups: Vec<_> = first.chain(table.levels().flat_map(|level| &level.groups)).collect();
-        assert_eq!(groups.len(), 16, "1 + 1 + 2 + 4 + 8");
+        let more = table.more.get().unwrap();
+        let groups: Vec<_> = first.chain(more.groups()).collect();
+        assert_eq!(groups.len(), 128, "32 near groups, and levels of 32 and 64");
         for (place, cell, _) in added {
             let found = groups[place as usize / 32].cells[place as usize % 32].get();
             assert!(found.is_some_and(|found| std::ptr::eq(found, cell)), "{place}");
@@ -467,18 +542,29 @@ mod tests {
             table.for_each_active(|_| count += 1);
             count
         };
-        assert_eq!(visited(), PLACES_USED);
+        let more = table.more.get().unwrap();
+        let bits = || {
+            let masks = iter::once(&more.active).chain(more.levels().map(|level| &level.active));
+            masks.map(|mask| mask.load() & u64::from(u32::MAX)).collect::<Vec<_>>()
+        };
+        let all = u64::from(u32::MAX);
+        assert_eq!((visited(), bits()), (PLACES_USED, vec![all, all, (1 << 15) - 1]));
+        assert!(table.only_active_group().is_none());
         for _ in 0..(PLACES_USED as usize).div_ceil(GROUP) {
             table.next_group().unwrap().skip_idle(|_, _| true);
         }
-        assert_eq!(visited(), 0);
-        let all = &table.more.get().unwrap().active;
-        let masks = || table.levels().map(|level| &level.active).chain([all]);
-        assert!(masks().all(|mask| is_empty(mask.load())));
-        table.activate(PLACES_USED - 1);
-        assert_eq!(visited(), 1);
-        let bits = masks().map(|mask| mask.load() & u64::from(u32::MAX)).collect::<Vec<_>>();
-        assert_eq!(bits, [0, 0, 0, 0, 0, 0, 1 << ((93 - 64) / 2), 1 << 6]);
+        assert_eq!((visited(), bits()), (0, vec![0, 0, 0]));
+        assert!(table.only_active_group().is_some());
+        // Of the first group, of the near group 31, and of group 93.
+        for (place, expected) in [
+            (31, [0, 0, 0]),
+            (31 * 32, [1 << 30, 0, 0]),
+            (PLACES_USED - 1, [1 << 30 | 1 << 31, 0, 1 << ((93 - 64) / 2)]),
+        ] {
+            table.activate(place);
+            assert_eq!(bits(), expected);
+        }
+        assert_eq!(visited(), 3);
     }
 
     #[test]

@@ -92,6 +92,13 @@ pub(crate) const fn is_empty(word: u64) -> bool {
     word as u32 == 0
 }
 
+/// Returns whether a mask's word has exactly one bit set.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the bits")]
+pub(crate) const fn has_one(word: u64) -> bool {
+    (word as u32).is_power_of_two()
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

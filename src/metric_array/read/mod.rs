@@ -367,8 +367,7 @@ impl MetricArray {
     /// publication is in flight, and the current descriptor is one of the first two.
     ///
     /// This read has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it
-    /// also returns `None` unless all active cells are among the window's first 32, and then it has
-    /// no call either.
+    /// also returns `None` unless all active cells are in one group, and then it has no call.
     #[inline]
     pub(crate) fn steady_sums<const ALL_CELLS: bool, const K: usize>(
         &self,
@@ -376,10 +375,6 @@ impl MetricArray {
         within: u64,
         events: [MetricEvent; K],
     ) -> Option<([u64; K], u64)> {
-        // Before all else: a read of cells in other groups begins again, with `ALL_CELLS`.
-        if !ALL_CELLS && !self.cells.are_active_in_first() {
-            return None;
-        }
         let history = self.history.get()?;
         let head = history.if_complete()?;
         stall::at(Point::MomentTaken);
@@ -405,7 +400,7 @@ impl MetricArray {
         if ALL_CELLS {
             self.cells.try_for_each_active(add)?;
         } else {
-            self.cells.try_for_each_active_of_first(add)?;
+            self.cells.only_active_group()?.try_for_each(add)?;
         }
         stall::at(Point::Counted);
         // Loaded after the fence in `is_still`: if it is the newest bucket, no thread had recorded
