@@ -38,7 +38,7 @@ use leaparray_instructions::{NOW, Operation};
 const RT: Duration = Duration::from_micros(250);
 const BUCKET_LEN: Duration = Duration::from_millis(500);
 
-const OPERATIONS: [Operation; 43] = [
+const OPERATIONS: [Operation; 44] = [
     ("empty_loop", empty_loop),
     ("add_at", add_at),
     ("record_success_at", record_success_at),
@@ -53,6 +53,7 @@ const OPERATIONS: [Operation; 43] = [
     ("qps_at_2", qps_at_2),
     ("qps_beside_idle_at", qps_beside_idle_at),
     ("sum_beside_idle_at", sum_beside_idle_at),
+    ("sum_of_64_threads_at", sum_of_64_threads_at),
     ("ledger_at_2", ledger_at_2),
     ("quantiles_at_10", quantiles_at_10),
     ("quantiles_at_120", quantiles_at_120),
@@ -233,21 +234,33 @@ fn sum_beside_idle_at(times: u64) {
 fn beside_idle(read: impl FnOnce(&SlidingWindow<ManualClock>)) {
     const THREADS: u32 = 256;
     let window = window(2);
-    let barrier = Barrier::new(THREADS as usize + 1);
-    thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                window.add_at(NOW.saturating_sub(BUCKET_LEN * THREADS), Pass, 1);
-                barrier.wait();
-                barrier.wait();
-            });
-        }
-        barrier.wait();
+    beside(&window, THREADS, NOW.saturating_sub(BUCKET_LEN * THREADS), || {
         // Each rollover sweeps one group of cells.
         for age in (0..THREADS).rev() {
             window.add_at(NOW.saturating_sub(BUCKET_LEN * age), Pass, 1);
         }
         read(&window);
+    });
+}
+
+fn sum_of_64_threads_at(times: u64) {
+    let window = filled(2);
+    beside(&window, 63, NOW, || repeat(times, |_| window.at(black_box(NOW)).sum(Pass)));
+}
+
+/// Calls `then` while other threads live that have recorded once, at a time.
+fn beside(window: &SlidingWindow<ManualClock>, threads: u32, time: Timestamp, then: impl FnOnce()) {
+    let barrier = Barrier::new(threads as usize + 1);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                window.add_at(time, Pass, 1);
+                barrier.wait();
+                barrier.wait();
+            });
+        }
+        barrier.wait();
+        then();
         barrier.wait();
     });
 }

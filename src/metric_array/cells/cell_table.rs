@@ -1,6 +1,6 @@
 //! The cells of one window.
 
-use super::mask::{Mask, for_each_bit, has_one, is_empty, try_for_each_bit};
+use super::mask::{BITS, Mask, for_each_bit, has_one, is_empty, try_for_each_bit};
 use super::slab::slab;
 use super::thread_cell::{CellState, ThreadCell};
 use crate::sync::{AtomicU32, AtomicU64, OnceRef, Ordering, RacyOnce};
@@ -161,27 +161,15 @@ impl CellTable {
     /// Visits the cells that may be bound to a bucket of the window.
     #[inline]
     pub(crate) fn for_each_active(&self, mut visit: impl FnMut(&ThreadCell)) {
-        let _ = self.try_for_each_active(|cell| {
-            visit(cell);
-            Some(())
-        });
-    }
-
-    /// Visits the cells that may be bound to a bucket of the window, until `visit` returns `None`.
-    #[inline]
-    pub(crate) fn try_for_each_active(
-        &self,
-        mut visit: impl FnMut(&ThreadCell) -> Option<()>,
-    ) -> Option<()> {
-        let Some(first) = self.first.get() else { return Some(()) };
-        first.try_for_each(first.active.load(), &mut visit)?;
-        let Some(more) = self.more.get() else { return Some(()) };
-        try_for_each_bit(more.active.load(), |bit| match more.near.get(bit) {
+        let Some(first) = self.first.get() else { return };
+        first.for_each(first.active.load(), &mut visit);
+        let Some(more) = self.more.get() else { return };
+        for_each_bit(more.active.load(), |bit| match more.near.get(bit).map(RacyOnce::get) {
             Some(group) => {
-                group.get().map_or(Some(()), |it| it.try_for_each(it.active.load(), &mut visit))
+                group.into_iter().for_each(|it| it.for_each(it.active.load(), &mut visit))
             }
-            None => more.try_for_each_in_levels(&mut visit),
-        })
+            None => more.for_each_in_levels(&mut visit),
+        });
     }
 
     /// Returns the near group that has all active cells; `None` if there is no such group.
@@ -201,12 +189,33 @@ impl CellTable {
         Some(ActiveCells { group, active: group.active.load() })
     }
 
+    /// Visits the active cells of the near groups until `visit` returns `None`. Returns `None` if
+    /// `visit` does, if there is no group, or if a cell of a level is active.
+    #[inline]
+    pub(crate) fn try_for_each_active_near(
+        &self,
+        mut visit: impl FnMut(&ThreadCell) -> Option<()>,
+    ) -> Option<()> {
+        let mut group = self.first.get()?;
+        let more = self.more.get();
+        let mut others = more.map_or(0, |more| more.active.load() & BITS);
+        // One loop for all groups: nested closures take a third more for each cell.
+        loop {
+            group.try_for_each(group.active.load(), &mut visit)?;
+            if others == 0 {
+                return Some(());
+            }
+            group = more?.near.get(others.trailing_zeros() as usize)?.get()?;
+            others &= others - 1;
+        }
+    }
+
     /// Visits the cells that may have gauge counts.
     #[inline]
     pub(crate) fn for_each_present(&self, mut visit: impl FnMut(&ThreadCell)) {
         let more = self.more.get().into_iter().flat_map(MoreGroups::groups);
         for group in self.first.get().into_iter().chain(more) {
-            group.for_each(&group.present, &mut visit);
+            group.for_each(group.present.load(), &mut visit);
         }
     }
 
@@ -406,18 +415,16 @@ impl MoreGroups {
         }
     }
 
-    /// Visits the active cells of the levels, until `visit` returns `None`.
+    /// Visits the active cells of the levels.
     #[cold]
-    fn try_for_each_in_levels(
-        &self,
-        visit: &mut dyn FnMut(&ThreadCell) -> Option<()>,
-    ) -> Option<()> {
-        self.levels().try_for_each(|level| {
-            try_for_each_bit(level.active.load(), |bit| {
-                let mut groups = level.groups_of(bit).iter();
-                groups.try_for_each(|group| group.try_for_each(group.active.load(), &mut *visit))
-            })
-        })
+    fn for_each_in_levels(&self, visit: &mut dyn FnMut(&ThreadCell)) {
+        for level in self.levels() {
+            for_each_bit(level.active.load(), |bit| {
+                for group in level.groups_of(bit) {
+                    group.for_each(group.active.load(), &mut *visit);
+                }
+            });
+        }
     }
 }
 
@@ -482,12 +489,13 @@ impl CellGroup {
         if is_checked { 0 } else { self.present.load() }
     }
 
-    /// Visits the cells of the places in a mask.
+    /// Visits the cells of the places in a mask's word.
     #[inline]
-    fn for_each(&self, mask: &Mask, visit: &mut impl FnMut(&ThreadCell)) {
-        let _ = self.try_for_each(mask.load(), |cell| {
-            visit(cell);
-            Some(())
+    fn for_each(&self, mask: u64, mut visit: impl FnMut(&ThreadCell)) {
+        for_each_bit(mask, |bit| {
+            if let Some(cell) = self.cells[bit % GROUP].get() {
+                visit(cell);
+            }
         });
     }
 
@@ -507,7 +515,7 @@ impl CellGroup {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::iter;
+    use std::{iter, ptr};
 
     use super::*;
 
@@ -534,13 +542,18 @@ mod tests {
         const PLACES_USED: u32 = 3_000;
         let table = CellTable::new();
         let added: Vec<_> = (0..PLACES_USED).filter_map(|_| table.add()).collect();
-        for (place, ..) in added {
-            table.activate(place);
+        for (place, ..) in &added {
+            table.activate(*place);
         }
         let visited = || {
             let mut count = 0_u32;
             table.for_each_active(|_| count += 1);
             count
+        };
+        let sweep = || {
+            for _ in 0..(PLACES_USED as usize).div_ceil(GROUP) {
+                table.next_group().unwrap().skip_idle(|_, _| true);
+            }
         };
         let more = table.more.get().unwrap();
         let bits = || {
@@ -550,9 +563,8 @@ mod tests {
         let all = u64::from(u32::MAX);
         assert_eq!((visited(), bits()), (PLACES_USED, vec![all, all, (1 << 15) - 1]));
         assert!(table.only_active_group().is_none());
-        for _ in 0..(PLACES_USED as usize).div_ceil(GROUP) {
-            table.next_group().unwrap().skip_idle(|_, _| true);
-        }
+        assert!(table.try_for_each_active_near(|_| Some(())).is_none(), "levels are active");
+        sweep();
         assert_eq!((visited(), bits()), (0, vec![0, 0, 0]));
         assert!(table.only_active_group().is_some());
         // Of the first group, of the near group 31, and of group 93.
@@ -565,6 +577,30 @@ mod tests {
             assert_eq!(bits(), expected);
         }
         assert_eq!(visited(), 3);
+        sweep();
+        // A cell alone in any of the near groups, and then a second one in another group.
+        for place in [31, 31 * 32] {
+            table.activate(place);
+            let mut count = 0;
+            let mut visit = |cell: &ThreadCell| {
+                count += usize::from(ptr::eq(cell, added[place as usize].1));
+                Some(())
+            };
+            table.only_active_group().unwrap().try_for_each(&mut visit).unwrap();
+            table.try_for_each_active_near(&mut visit).unwrap();
+            assert_eq!(count, 2);
+            sweep();
+        }
+        table.activate(31);
+        table.activate(31 * 32);
+        let mut count = 0;
+        table
+            .try_for_each_active_near(|_| {
+                count += 1;
+                Some(())
+            })
+            .unwrap();
+        assert!(count == 2 && table.only_active_group().is_none());
     }
 
     #[test]

@@ -61,6 +61,9 @@ impl Mask {
     }
 }
 
+/// The bits of a mask's word.
+pub(super) const BITS: u64 = u32::MAX as u64;
+
 /// Visits the bits of a mask's word.
 #[inline]
 pub(crate) fn for_each_bit(word: u64, mut visit: impl FnMut(usize)) {

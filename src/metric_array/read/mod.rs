@@ -366,10 +366,11 @@ impl MetricArray {
     /// start, the newest sealed bucket is the bucket before it, no sum reaches [`CEILING`], no
     /// publication is in flight, and the current descriptor is one of the first two.
     ///
-    /// This read has no retry, and no division to find the bucket of `now`. Without `ALL_CELLS`, it
-    /// also returns `None` unless all active cells are in one group, and then it has no call.
+    /// This read has no retry, no call, and no division to find the bucket of `now`. It also
+    /// returns `None` if active cells are beyond the window's first 1,024, and, without `MANY`, if
+    /// they are in several groups.
     #[inline]
-    pub(crate) fn steady_sums<const ALL_CELLS: bool, const K: usize>(
+    pub(crate) fn steady_sums<const MANY: bool, const K: usize>(
         &self,
         now: Timestamp,
         within: u64,
@@ -397,8 +398,8 @@ impl MetricArray {
             }
             Some(())
         };
-        if ALL_CELLS {
-            self.cells.try_for_each_active(add)?;
+        if MANY {
+            self.cells.try_for_each_active_near(add)?;
         } else {
             self.cells.only_active_group()?.try_for_each(add)?;
         }
