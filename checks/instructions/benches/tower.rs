@@ -6,22 +6,25 @@
 //! numbers differ by a few instructions between runs.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::MatchedPath;
 use axum::routing::get;
-use http::{Request, Response, StatusCode, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Empty, Full};
 use leaparray::flow::keyed::OfKey;
 use leaparray::flow::{Keyed, Rate, TokenBucket};
-use leaparray::node::OnDrop;
+use leaparray::node::{OnDrop, ResponseClass};
 use leaparray::{
     Entry, HistogramConfig, ManualClock, NodeConfig, Registry, RegistryConfig, Resource,
 };
@@ -31,7 +34,7 @@ use leaparray_tower::{ByStatus, MatchedRoute, ResourceLayer, Unlimited};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service, layer::layer_fn, service_fn};
 
-const OPERATIONS: [Operation; 14] = [
+const OPERATIONS: [Operation; 15] = [
     ("service_alone", service_alone),
     ("service_with_own_body", service_with_own_body),
     ("service_with_layer", service_with_layer),
@@ -42,6 +45,7 @@ const OPERATIONS: [Operation; 14] = [
     ("axum_alone", axum_alone),
     ("axum_with_own_body", axum_with_own_body),
     ("axum_with_least", axum_with_least),
+    ("axum_with_least_by_route", axum_with_least_by_route),
     ("axum_with_layer", axum_with_layer),
     ("axum_with_limiter", axum_with_limiter),
     ("axum_by_key", axum_by_key),
@@ -94,10 +98,17 @@ fn axum_with_layer(times: u64) {
 }
 
 fn axum_with_least(times: u64) {
+    repeat(times, router().layer(layer_fn(least(false))).with_state(()), StatusCode::OK);
+}
+
+fn axum_with_least_by_route(times: u64) {
+    repeat(times, router().layer(layer_fn(least(true))).with_state(()), StatusCode::OK);
+}
+
+fn least<S>(by_route: bool) -> impl Fn(S) -> Least<S> + Clone {
     let registry = Registry::with_clock(RegistryConfig::default(), ManualClock::new(NOW));
     let resource = registry.resource("GET /orders/{id}").expect("room for the first resource");
-    let layer = layer_fn(move |inner| Least { inner, resource: resource.clone() });
-    repeat(times, router().layer(layer).with_state(()), StatusCode::OK);
+    move |inner| Least { inner, resource: resource.clone(), by_route }
 }
 
 fn axum_with_limiter(times: u64) {
@@ -130,13 +141,46 @@ fn axum_with_rules(times: u64) {
 /// The least layer that counts each request once: it enters a resource that it has already, before
 /// the service is called, and ends with the last frame, with an outcome by the status. It finds no
 /// resource by a name, counts no classes, and knows no other body than one of a known size.
+///
+/// By route, it also finds the resource by the method and the matched route of the request, if they
+/// are those of the last request of the thread, and counts the response by its class.
 #[derive(Clone)]
 struct Least<S> {
     inner: S,
     resource: Resource<ManualClock>,
+    by_route: bool,
 }
 
 type LeastEntry = Entry<Resource<ManualClock>, ManualClock>;
+
+thread_local! {
+    static LAST: RefCell<Option<Found>> = const { RefCell::new(None) };
+}
+
+/// The resource of the last request of a thread.
+struct Found {
+    method: Method,
+    route: MatchedPath,
+    resource: Resource<ManualClock>,
+}
+
+/// Returns the resource of a request, which is `resource` if the thread has found another one last.
+fn find<A>(request: &Request<A>, resource: &Resource<ManualClock>) -> Resource<ManualClock> {
+    let route: &MatchedPath = request.extensions().get().expect("a matched route");
+    LAST.with_borrow_mut(|last| match last {
+        Some(found)
+            if found.method == *request.method()
+                && ptr::eq(found.route.as_str(), route.as_str()) =>
+        {
+            found.resource.clone()
+        }
+        _ => {
+            let (method, route) = (request.method().clone(), route.clone());
+            *last = Some(Found { method, route, resource: resource.clone() });
+            resource.clone()
+        }
+    })
+}
 
 impl<S, A, B> Service<Request<A>> for Least<S>
 where
@@ -152,8 +196,11 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let entry = Entry::enter(self.resource.clone()).on_drop(OnDrop::Cancelled);
-        Counted { inner: self.inner.call(request), entry: Some(entry), left: 0 }
+        let by_route = self.by_route;
+        let resource =
+            if by_route { find(&request, &self.resource) } else { self.resource.clone() };
+        let entry = Entry::enter(resource).on_drop(OnDrop::Cancelled);
+        Counted { inner: self.inner.call(request), entry: Some(entry), left: 0, by_route }
     }
 }
 
@@ -164,17 +211,26 @@ pin_project! {
         inner: T,
         entry: Option<LeastEntry>,
         left: u64,
+        by_route: bool,
     }
 }
 
-impl<F: Future<Output = Result<Response<B>, E>>, B: Body, E> Future for Counted<F> {
+impl<F, B, E> Future for Counted<F>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+    B: Body,
+{
     type Output = Result<Response<Counted<B>>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let result = ready!(this.inner.poll(cx));
-        let mut entry = this.entry.take();
+        let (mut entry, by_route) = (this.entry.take(), *this.by_route);
         Poll::Ready(result.map(|response| {
+            if by_route && let Some(entry) = &entry {
+                let class = ResponseClass::of_status(response.status().as_u16());
+                entry.node().count_response(class);
+            }
             if response.status().is_server_error()
                 && let Some(entry) = entry.take()
             {
@@ -182,7 +238,7 @@ impl<F: Future<Output = Result<Response<B>, E>>, B: Body, E> Future for Counted<
             }
             response.map(|inner| {
                 let left = inner.size_hint().exact().unwrap_or(u64::MAX);
-                Counted { inner, entry, left }
+                Counted { inner, entry, left, by_route }
             })
         }))
     }

@@ -23,7 +23,6 @@ pub(crate) struct Deadlines {
 impl Deadlines {
     /// Returns the times for a request that enters at `now`, if a time-out of `around` is outside
     /// of the layer.
-    #[inline]
     pub(crate) fn of<A>(
         request: &Request<A>,
         is_outbound: bool,

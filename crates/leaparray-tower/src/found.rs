@@ -133,6 +133,14 @@ pub(crate) fn with<T>(look: impl FnOnce(&mut Slots, &mut String) -> T) -> Option
     found.ok().flatten()
 }
 
+/// Returns the resource with that name, if the layer has found it last in its slot of the thread.
+/// `None` also if the thread-local is in use or destroyed, as for [`with`].
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "out of line, the name goes through memory")]
+pub(crate) fn get<C: 'static>(layer: LayerId, name: NameParts<'_>) -> Option<Resource<C>> {
+    LAST.try_with(|last| last.try_borrow_mut().ok()?.slots.get(layer, name)).ok().flatten()
+}
+
 impl Slots {
     pub(crate) const fn new() -> Self {
         Self { slots: Vec::new(), by_address: [0; SLOTS] }

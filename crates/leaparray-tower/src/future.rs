@@ -11,7 +11,7 @@ use http_body::Body;
 use leaparray::flow::{Limiter, LimiterExt};
 use leaparray::{Clock, Permit, Timestamp};
 use pin_project_lite::pin_project;
-use tokio::time::{Sleep, sleep};
+use tokio::time::Sleep;
 use tower_service::Service;
 
 use crate::body::ResponseBody;
@@ -86,7 +86,7 @@ where
 }
 
 /// A request in flight through the layer `L`.
-type InFlightOf<S, A, L> = InFlight<
+pub(crate) type InFlightOf<S, A, L> = InFlight<
     <L as LayerOf<S, A>>::Classify,
     <L as LayerOf<S, A>>::Clock,
     <L as LayerOf<S, A>>::Permit,
@@ -128,42 +128,29 @@ pin_project! {
         S: HttpService<A>,
         L: LayerOf<S, A>,
     {
+        // `None` until the service is called. An option rather than a state of an enum, and only
+        // this depends on whether it is called: so the compiler moves it once less.
         #[pin]
-        state: State<S, A, L>,
-        // `None` after the last poll, and unless the service was called. Not in the state: as a part
-        // of an enum, it would be moved once more.
-        in_flight: Option<InFlightOf<S, A, L>>,
-        rare: Option<Box<RareContext<L::Name, L::Clock>>>,
+        pub(crate) future: Option<S::Future>,
+        // `None` after the last poll, and unless the service was called.
+        pub(crate) in_flight: Option<InFlightOf<S, A, L>>,
+        pub(crate) rare: Option<Box<RareContext<L::Name, L::Clock>>>,
+        // `None` once the service was called, and after the last poll.
+        pub(crate) otherwise: Option<Otherwise<S, A, L>>,
     }
 }
 
-pin_project! {
-    #[project = StateProjection]
-    enum State<S, A, L>
-    where
-        S: HttpService<A>,
-        L: LayerOf<S, A>,
-    {
-        Refused {
-            // `None` after the last poll.
-            answer: Option<AnswerOf<S, A, L>>,
-        },
-        // In boxes: they are large, and the futures of requests that need not wait should be small.
-        Waits {
-            // `None` after the wait.
-            sleep: Option<Pin<Box<Sleep>>>,
-            // `None` once the service is ready.
-            waiting: Option<Box<Waiting<S, A, L>>>,
-        },
-        Runs {
-            #[pin]
-            future: S::Future,
-        },
-    }
+/// What becomes of a request for which the service is not called at once. In boxes: the futures of
+/// the other requests should be small.
+pub(crate) enum Otherwise<S: HttpService<A>, A, L: LayerOf<S, A>> {
+    Answer(Box<AnswerOf<S, A, L>>),
+    Wait(Box<Waiting<S, A, L>>),
 }
 
 /// A request that waits. If it is dropped, it is cancelled, and a refund is attempted.
 pub(crate) struct Waiting<S: HttpService<A>, A, L: LayerOf<S, A>> {
+    /// `None` after the wait.
+    pub(crate) sleep: Option<Pin<Box<Sleep>>>,
     pub(crate) service: S,
     pub(crate) request: Request<A>,
     pub(crate) call: Call<S, A, L>,
@@ -171,7 +158,7 @@ pub(crate) struct Waiting<S: HttpService<A>, A, L: LayerOf<S, A>> {
     pub(crate) refund: Option<Refund<L::Limiter>>,
 }
 
-/// An admitted request, and what its response needs.
+/// An admitted request that waits, and what its response needs.
 pub(crate) struct Call<S: HttpService<A>, A, L: LayerOf<S, A>> {
     pub(crate) in_flight: InFlightOf<S, A, L>,
     pub(crate) rare: Option<Box<RareContext<L::Name, L::Clock>>>,
@@ -200,42 +187,24 @@ impl<L: Limiter> Drop for Refund<L> {
     }
 }
 
-impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
-    pub(crate) const fn refused(answer: AnswerOf<S, A, L>) -> Self {
-        Self { state: State::Refused { answer: Some(answer) }, in_flight: None, rare: None }
-    }
-
-    pub(crate) fn waiting(wait: Duration, waiting: Waiting<S, A, L>) -> Self {
-        let (sleep, waiting) = (Some(Box::pin(sleep(wait))), Some(Box::new(waiting)));
-        Self { state: State::Waits { sleep, waiting }, in_flight: None, rare: None }
-    }
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "out of line, it moves the future")]
-    pub(crate) fn running(future: S::Future, call: Call<S, A, L>) -> Self {
-        let Call { in_flight, rare } = call;
-        Self { state: State::Runs { future }, in_flight: Some(in_flight), rare }
-    }
-}
-
 impl<S: HttpService<A>, A, L: LayerOf<S, A>> Future for ResponseFuture<S, A, L> {
     type Output = OutputOf<S, A, L>;
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let StateProjection::Waits { .. } = self.as_mut().project().state.project()
-            && let Err(error) = ready!(self.as_mut().wait(cx))
+        if self.future.is_none()
+            && let Some(answer) = ready!(self.as_mut().poll_otherwise(cx))
         {
-            return Poll::Ready(Err(error));
+            return Poll::Ready((*answer).map(|answer| {
+                let (head, body) = answer.into_parts();
+                Response::from_parts(head, ResponseBody::new(body, None))
+            }));
         }
-        let mut this = self.project();
-        let StateProjection::Runs { future } = this.state.as_mut().project() else {
-            return Poll::Ready(Self::take_answer(this.state));
-        };
+        let this = self.project();
         let (in_flight, rare) = (this.in_flight, this.rare);
         let request = in_flight.as_mut().expect(COMPLETED);
         request.begin_poll();
-        match future.poll(cx) {
+        match this.future.as_pin_mut().expect(COMPLETED).poll(cx) {
             Poll::Pending => {
                 request.end_poll();
                 Poll::Pending
@@ -260,37 +229,37 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> Future for ResponseFuture<S, A, L> 
 const COMPLETED: &str = "polled after it has completed";
 
 impl<S: HttpService<A>, A, L: LayerOf<S, A>> ResponseFuture<S, A, L> {
-    /// Waits as long as the limiter has told, and until the service is ready, and calls it. Returns
-    /// its error if it does not become ready.
+    /// Returns the answer to a refused request. Or waits as long as the limiter has told, and until
+    /// the service is ready, and calls it. Returns its error if it does not become ready.
+    ///
+    /// In a box: so the compiler sees all that writes the result of a poll, and moves it once less.
     #[cold]
-    fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), ErrorOf<S, A, L>>> {
+    #[inline(never)]
+    fn poll_otherwise(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Box<AnswerOf<S, A, L>>>> {
         let mut this = self.project();
-        let StateProjection::Waits { sleep, waiting } = this.state.as_mut().project() else {
-            return Poll::Ready(Ok(()));
-        };
-        if let Some(timer) = sleep {
-            ready!(timer.as_mut().poll(cx));
-            *sleep = None;
+        let mut readiness = Ok(());
+        if let Otherwise::Wait(waiting) = this.otherwise.as_mut().expect(COMPLETED) {
+            if let Some(timer) = &mut waiting.sleep {
+                ready!(timer.as_mut().poll(cx));
+                waiting.sleep = None;
+            }
+            readiness = ready!(waiting.poll_ready(cx));
         }
-        let readiness = ready!(waiting.as_mut().expect(COMPLETED).poll_ready(cx));
-        let waiting = waiting.take().expect(COMPLETED);
-        if let Err(error) = readiness {
-            return Poll::Ready(Err(L::Refuse::error(waiting.fail(error))));
-        }
-        let (future, Call { in_flight, rare }) = waiting.run();
-        this.state.set(State::Runs { future });
-        (*this.in_flight, *this.rare) = (Some(in_flight), rare);
-        Poll::Ready(Ok(()))
-    }
-
-    /// Returns the answer to a refused request.
-    #[cold]
-    fn take_answer(state: Pin<&mut State<S, A, L>>) -> OutputOf<S, A, L> {
-        let StateProjection::Refused { answer } = state.project() else {
-            unreachable!("the future waits or runs");
-        };
-        let answer = answer.take().expect(COMPLETED)?;
-        Ok(answer.map(|body| ResponseBody::new(body, None)))
+        Poll::Ready(match this.otherwise.take().expect(COMPLETED) {
+            Otherwise::Answer(answer) => Some(answer),
+            Otherwise::Wait(waiting) => match readiness {
+                Ok(()) => {
+                    let (future, Call { in_flight, rare }) = waiting.run();
+                    this.future.set(Some(future));
+                    (*this.in_flight, *this.rare) = (Some(in_flight), rare);
+                    None
+                }
+                Err(error) => Some(Box::new(Err(L::Refuse::error(waiting.fail(error))))),
+            },
+        })
     }
 }
 
@@ -318,7 +287,7 @@ impl<S: HttpService<A>, A, L: LayerOf<S, A>> Waiting<S, A, L> {
         if let Some(refund) = &mut self.refund {
             refund.is_due = false;
         }
-        let Self { mut service, request, mut call, limits, refund: _ } = self;
+        let Self { mut service, request, mut call, limits, refund: _, sleep: _ } = self;
         call.in_flight.set_on_drop(call.in_flight.ending.choices.on_drop);
         call.in_flight.set_limits(limits);
         (service.call(request), call)

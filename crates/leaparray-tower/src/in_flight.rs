@@ -1,11 +1,14 @@
 //! A request between its entry and its end.
 
+use std::time::Duration;
+
+use http::{Method, Request};
 use leaparray::node::OnDrop;
 use leaparray::{Clock, Entry, Outcome, Permit, Resource, Timestamp};
 
 use crate::deadline::Deadlines;
 use crate::ending::{Choices, Ending, RareRest, Until};
-use crate::upload::Upload;
+use crate::upload::{self, Upload};
 
 /// The entry of a request, with the permit of its limiter, if there was one.
 pub(crate) type Admitted<C, P> = Entry<Resource<C>, C, Option<P>>;
@@ -189,21 +192,39 @@ impl<K, C: Clock + Clone, P: Permit> InFlight<K, C, P> {
 }
 
 impl<C> Rare<C> {
-    /// Returns the limits of a request, if it has any.
+    /// Returns the limits of a request that enters at `now`, if it has any: a deadline, since it is
+    /// a call of gRPC or a time-out of `around` is outside of the layer, or an upload.
     #[inline]
-    pub(crate) fn limits(deadlines: Deadlines, upload: Upload) -> Option<Box<Self>> {
+    pub(crate) fn limits<A: 'static>(
+        request: &mut Request<A>,
+        is_outbound: bool,
+        around: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Box<Self>> {
+        // All calls of gRPC are posted.
+        if request.method() != Method::POST && around.is_none() && !upload::is_begun(request.body())
+        {
+            return None;
+        }
+        Self::limits_if_any(request, is_outbound, around, now)
+    }
+
+    #[inline(never)]
+    fn limits_if_any<A: 'static>(
+        request: &mut Request<A>,
+        is_outbound: bool,
+        around: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Box<Self>> {
+        let deadlines = Deadlines::of(request, is_outbound, around, now);
+        let upload = upload::watch(request.body_mut());
         // The deadline of the head is not after the one of the body.
         if deadlines.of_head == Timestamp::MAX && !upload.is_watched() {
             return None;
         }
-        Some(Self::boxed(deadlines, upload))
-    }
-
-    #[cold]
-    fn boxed(deadlines: Deadlines, upload: Upload) -> Box<Self> {
         let Deadlines { of_head, of_body } = deadlines;
         let limits = RequestLimits { overdue: of_head, overdue_of_body: of_body, upload };
-        Box::new(Self { limits: Some(limits), rest: None })
+        Some(Box::new(Self { limits: Some(limits), rest: None }))
     }
 }
 

@@ -70,17 +70,30 @@ impl<N, C: Clock + Clone> Resources<N, C> {
         N: Name<A>,
         C: 'static,
     {
-        let found = found::with(|slots, name| {
-            let parts = if let Some((method, route)) = self.name.route(request) {
-                NameParts { method, route }
-            } else {
-                self.name.write(request, name);
-                NameParts { method: "", route: name }
-            };
-            match slots.get(self.id, parts) {
-                Some(resource) => self.listed(resource),
-                None => self.look_up(request, Some(slots), name),
+        if let Some((method, route)) = self.name.route(request) {
+            // Nothing but this inside the thread-local: its result is returned in registers.
+            if let Some(resource) = found::get(self.id, NameParts { method, route }) {
+                return self.listed(resource);
             }
+        }
+        self.find_by_name(request)
+    }
+
+    /// Like [`find`](Self::find), for a name that is not in the slots by its route.
+    #[inline(never)]
+    fn find_by_name<A>(self: &Arc<Self>, request: &Request<A>) -> Found<N, C>
+    where
+        N: Name<A>,
+        C: 'static,
+    {
+        let found = found::with(|slots, name| {
+            if self.name.route(request).is_none() {
+                self.name.write(request, name);
+                if let Some(resource) = slots.get(self.id, NameParts { method: "", route: name }) {
+                    return self.listed(resource);
+                }
+            }
+            self.look_up(request, Some(slots), name)
         });
         found.unwrap_or_else(|| self.find_without_slots(request))
     }

@@ -8,17 +8,19 @@ use http_body::Body;
 use leaparray::flow::{Ask, Decision, Limiter, Quota, Refusal};
 use leaparray::node::OnDrop;
 use leaparray::{Clock, MonotonicClock, Resource, Timestamp};
+use tokio::time::sleep;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::body::RequestKind;
 use crate::class::Classify;
 use crate::context::RareContext;
-use crate::deadline::Deadlines;
 use crate::ending::Choices;
 #[cfg(feature = "tracing")]
 use crate::events;
-use crate::future::{Call, Refund, ResponseFuture, Waiting};
+use crate::future::{
+    Call, HttpService, InFlightOf, LayerOf, Otherwise, Refund, ResponseFuture, Waiting,
+};
 use crate::grpc;
 use crate::in_flight::{InFlight, Rare};
 use crate::lanes::Lanes;
@@ -26,8 +28,8 @@ use crate::layer::{Options, ResourceLayer};
 use crate::limit::Limits;
 use crate::name::Name;
 use crate::refusal::{Refuse, Refused};
-use crate::resources::Found;
-use crate::{ByStatus, ResponseBody, Unlimited, upload};
+use crate::resources::{Found, NewName};
+use crate::{ByStatus, ResponseBody, Unlimited};
 
 /// The service of a [`ResourceLayer`](crate::ResourceLayer).
 pub struct ResourceService<S, N, K = ByStatus, L = Unlimited, R = crate::Answer, C = MonotonicClock>
@@ -68,27 +70,123 @@ where
         self.inner.poll_ready(cx).map_err(R::error)
     }
 
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "out of line, it moves the future")]
+    // Out of line: a part of the caller's, the future would be moved once more, to where this call
+    // and the one of a late request meet.
+    #[inline(never)]
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
+        let Admission { in_flight, rare, late } = self.admit(&mut request);
+        if let Some(late) = late {
+            let otherwise = Some(self.conclude(request, late));
+            return ResponseFuture { future: None, in_flight, rare, otherwise };
+        }
+        // The request has entered: if the call panics, its drop is an exception.
+        let future = Some(self.inner.call(request));
+        ResponseFuture { future, in_flight, rare, otherwise: None }
+    }
+}
+
+/// A request that has entered its resource, unless it is late.
+struct Admission<I, N, M: Limiter, C> {
+    in_flight: Option<I>,
+    rare: Option<Box<RareContext<N, C>>>,
+    late: Option<Late<N, M, C>>,
+}
+
+/// The admission of a request by the layer `L`.
+type AdmissionOf<S, A, L> = Admission<
+    InFlightOf<S, A, L>,
+    <L as LayerOf<S, A>>::Name,
+    <L as LayerOf<S, A>>::Limiter,
+    <L as LayerOf<S, A>>::Clock,
+>;
+
+type OtherwiseOf<S, A, N, K, L, R, C> = Otherwise<S, A, ResourceLayer<N, K, L, R, C>>;
+
+/// A request that is refused or has to wait. It has not entered its resource.
+struct Late<N, M: Limiter, C> {
+    resource: Resource<C>,
+    unconfirmed: Option<Box<NewName<N, C>>>,
+    now: Timestamp,
+    decision: Decision<Option<M::Permit>>,
+    told: Option<Told<M>>,
+}
+
+impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
+    /// Finds the resource of a request, and asks the limiter. If the request is admitted at once,
+    /// it enters, and is sure to reach the service.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "out of line, the entry goes through memory")]
+    fn admit<A>(
+        &mut self,
+        request: &mut Request<A>,
+    ) -> AdmissionOf<S, A, ResourceLayer<N, K, L, R, C>>
+    where
+        S: HttpService<A> + Clone,
+        A: 'static,
+        N: Name<A>,
+        K: Classify<S::Error>,
+        L: Limits<A, C>,
+        R: Refuse<S::Body, S::Error>,
+        C: Clock + Clone + Send + Sync + 'static,
+    {
         let layer = &*self.layer;
-        let options = &layer.options;
         let mut inner = Reserved::new(&mut self.inner);
-        let Found { resource, unconfirmed } = layer.resources.find(&request);
+        let options = &layer.options;
+        let Found { resource, unconfirmed } = layer.resources.find(request);
         let now = resource.clock().now();
         let mut told = None;
         let ask = Ask::at(now).over(&*resource);
         let needs_limiter = options.quota_headers;
         let decision =
-            layer.limits.ask(&request, &resource, &ask, needs_limiter, |limiter, decision| {
+            layer.limits.ask(request, &resource, &ask, needs_limiter, |limiter, decision| {
                 // Without a limiter, there is nothing to tell, which a compiler can see.
                 if limiter.is_some() && (options.quota_headers || !decision.is_admitted()) {
                     told = Some(Told::by(limiter, &decision, now, options.quota_headers));
                 }
                 decision
             });
-        let is_outbound = layer.resources.is_outbound();
-        let deadlines = Deadlines::of(&request, is_outbound, options.timeout_around, now);
+        if !decision.is_admitted() {
+            // Until `conclude`, which follows.
+            inner.keep();
+            let late = Some(Late { resource, unconfirmed, now, decision, told });
+            return Admission { in_flight: None, rare: None, late };
+        }
+        #[cfg(feature = "tracing")]
+        events::admitted(&resource, now);
+        // Before the request enters: between its entry and the call, nothing else may panic.
+        let quotas = told.as_mut().and_then(|told| told.quotas_of_admitted(now));
+        let rare = RareContext::new(unconfirmed, quotas);
+        let choices = layer.choices(request);
+        let limits = Rare::limits(request, choices.is_outbound, options.timeout_around, now);
+        let classify = layer.classify.clone();
+        let Decision::Admitted(entry) = decision.enter_many_at(resource, now, 1) else {
+            unreachable!("the request is admitted at once");
+        };
+        let in_flight = InFlight::new(entry, classify, options.on_drop, choices, limits);
+        inner.keep();
+        Admission { in_flight: Some(in_flight), rare, late: None }
+    }
+
+    /// Answers a request that is refused, or lets it enter and wait.
+    #[cold]
+    #[inline(never)]
+    fn conclude<A>(
+        &mut self,
+        mut request: Request<A>,
+        late: Late<N, L::Limiter, C>,
+    ) -> OtherwiseOf<S, A, N, K, L, R, C>
+    where
+        S: HttpService<A> + Clone,
+        A: 'static,
+        N: Name<A>,
+        K: Classify<S::Error>,
+        L: Limits<A, C>,
+        R: Refuse<S::Body, S::Error>,
+        C: Clock + Clone + Send + Sync + 'static,
+    {
+        let layer = &*self.layer;
+        let inner = Reserved::new(&mut self.inner);
+        let Late { resource, unconfirmed, now, decision, mut told } = late;
         #[cfg(feature = "tracing")]
         match decision.refusal() {
             Some(refusal) => events::refused(&resource, refusal, now),
@@ -97,38 +195,39 @@ where
         if let Some(refusal) = decision.refusal() {
             refusal.count_at(&resource, now, 1);
             let told = told.expect("the limiter is asked about each refusal");
-            return ResponseFuture::refused(refuse(layer, refusal, &resource, told, request));
+            let answer = refuse(layer, refusal, &resource, told, request);
+            return Otherwise::Answer(Box::new(answer));
         }
-        // Before the request enters: between its entry and the call, nothing else may panic. So the
-        // entry stays in the registers until it is in its place.
         let quotas = told.as_mut().and_then(|told| told.quotas_of_admitted(now));
         let rare = RareContext::new(unconfirmed, quotas);
-        let kind = RequestKind::of(request.method());
-        let Options { first_byte, on_drop, .. } = *options;
-        let choices = Choices { kind, first_byte, on_drop, is_outbound };
-        let limits = Rare::limits(deadlines, upload::watch(request.body_mut()));
+        let choices = layer.choices(&request);
+        let around = layer.options.timeout_around;
+        let limits = Rare::limits(&mut request, choices.is_outbound, around, now);
         let classify = layer.classify.clone();
-        match decision.enter_many_at(resource, now, 1) {
-            Decision::Admitted(entry) => {
-                // Created first: if the call panics, its drop is an exception.
-                let in_flight = InFlight::new(entry, classify, on_drop, choices, limits);
-                let future = inner.consume().call(request);
-                ResponseFuture::running(future, Call { in_flight, rare })
-            }
-            Decision::Wait(delayed) => {
-                let (entry, wait) = delayed.into_parts();
-                // Without the place that was reserved: other callers can use it during the wait.
-                let service = inner.release();
-                let refunded_by = told.and_then(|told| told.refunded_by);
-                let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
-                // Dropped during its wait, it has not reached the service.
-                let in_flight = InFlight::new(entry, classify, OnDrop::Cancelled, choices, None);
-                let call = Call { in_flight, rare };
-                let waiting = Waiting { service, request, call, limits, refund };
-                ResponseFuture::waiting(wait, waiting)
-            }
-            Decision::Refused(_) => unreachable!("it was answered above"),
-        }
+        let Decision::Wait(delayed) = decision.enter_many_at(resource, now, 1) else {
+            unreachable!("the request has to wait");
+        };
+        let (entry, wait) = delayed.into_parts();
+        // Without the place that was reserved: other callers can use it during the wait.
+        let service = inner.release();
+        let refunded_by = told.and_then(|told| told.refunded_by);
+        let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
+        // Dropped during its wait, it has not reached the service.
+        let in_flight = InFlight::new(entry, classify, OnDrop::Cancelled, choices, None);
+        let call = Call { in_flight, rare };
+        let sleep = Some(Box::pin(sleep(wait)));
+        let waiting = Waiting { sleep, service, request, call, limits, refund };
+        Otherwise::Wait(Box::new(waiting))
+    }
+}
+
+impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
+    /// Returns the properties of a request that its response needs.
+    #[inline]
+    fn choices<A>(&self, request: &Request<A>) -> Choices {
+        let kind = RequestKind::of(request.method());
+        let Options { first_byte, on_drop, .. } = self.options;
+        Choices { kind, first_byte, on_drop, is_outbound: self.resources.is_outbound() }
     }
 }
 
@@ -206,18 +305,17 @@ fn time_of(refusal: &Refusal, limiter: &impl Limiter, now: Timestamp) -> Timesta
 /// back.
 struct Reserved<'a, S: Clone> {
     inner: &'a mut S,
-    is_consumed: bool,
+    is_kept: bool,
 }
 
 impl<'a, S: Clone> Reserved<'a, S> {
     const fn new(inner: &'a mut S) -> Self {
-        Self { inner, is_consumed: false }
+        Self { inner, is_kept: false }
     }
 
-    /// Returns the service for a call, which consumes what it has reserved.
-    const fn consume(&mut self) -> &mut S {
-        self.is_consumed = true;
-        self.inner
+    /// Keeps the service with its reserved place, which the call consumes.
+    const fn keep(&mut self) {
+        self.is_kept = true;
     }
 
     /// Gives the reserved place back, and returns a clone of the service, which has reserved none.
@@ -228,7 +326,7 @@ impl<'a, S: Clone> Reserved<'a, S> {
 
 impl<S: Clone> Drop for Reserved<'_, S> {
     fn drop(&mut self) {
-        if !self.is_consumed {
+        if !self.is_kept {
             *self.inner = self.inner.clone();
         }
     }

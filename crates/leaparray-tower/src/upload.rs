@@ -1,10 +1,10 @@
 //! The upload of a request, which its client may break off.
 
 #[cfg(feature = "axum")]
-pub(crate) use watched::{Upload, watch};
+pub(crate) use watched::{Upload, is_begun, watch};
 
 #[cfg(not(feature = "axum"))]
-pub(crate) use unwatched::{Upload, watch};
+pub(crate) use unwatched::{Upload, is_begun, watch};
 
 /// Without axum, the type of the body is not known.
 #[cfg(not(feature = "axum"))]
@@ -21,6 +21,10 @@ mod unwatched {
         pub(crate) const fn is_broken_off(&self) -> bool {
             self.0.is_some()
         }
+    }
+
+    pub(crate) const fn is_begun<A>(_body: &A) -> bool {
+        false
     }
 
     pub(crate) const fn watch<A>(_body: &mut A) -> Upload {
@@ -57,10 +61,16 @@ mod watched {
         }
     }
 
+    /// Returns whether this is a body of a request to axum that has not ended.
+    #[inline]
+    pub(crate) fn is_begun<A: 'static>(body: &A) -> bool {
+        let body = (body as &dyn Any).downcast_ref::<Body>();
+        body.is_some_and(|body| !http_body::Body::is_end_stream(body))
+    }
+
     /// Watches the body of a request to axum: whether it ends with an error because the client has
     /// left. Over HTTP/1.1, no other sign of it reaches the layer. The handler, or an extractor
     /// before it, makes a response of this error, which has no reader.
-    #[inline]
     pub(crate) fn watch<A: 'static>(body: &mut A) -> Upload {
         match (body as &mut dyn Any).downcast_mut::<Body>() {
             Some(body) if !http_body::Body::is_end_stream(body) => wrap(body),

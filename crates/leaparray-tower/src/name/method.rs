@@ -15,7 +15,11 @@ use http::Method;
 /// assert_eq!(method_name(&Method::from_bytes(b"SCAN42")?), "_OTHER");
 /// # Ok::<_, http::method::InvalidMethod>(())
 /// ```
+//
+// Out of line: the slots of a thread compare names by their addresses, and inlined copies can have
+// different ones, with which each request would be looked up in the registry.
 #[must_use]
+#[inline(never)]
 pub fn method_name(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
