@@ -1,8 +1,13 @@
 //! A histogram in fewer bytes.
 
+use std::time::Duration;
+
 use super::bins::Bins;
+use super::config::HistogramConfig;
 use super::from_buckets::HistogramBuckets;
 use super::latency::LatencyHistogram;
+use super::layout::MAX_NANOS;
+use crate::time::saturating_nanos;
 
 /// A [`LatencyHistogram`] in fewer bytes, for a program that keeps many of them: two for each bin
 /// between the shortest and the longest response time, or eight if a count is 2¹⁶ or more. A
@@ -47,14 +52,57 @@ enum Counts {
 impl From<&HistogramBuckets<'_>> for CompactHistogram {
     /// Creates a histogram at the scale of the buckets.
     fn from(buckets: &HistogramBuckets<'_>) -> Self {
-        let (bins, counts) = (buckets.bins, Counts::Small(Vec::new()));
-        let mut histogram = Self { bins, first: 0, counts, nanos: 0, min: 0, max: 0 };
+        let mut histogram = Self::empty(buckets.bins);
         histogram.merge_buckets(buckets);
         histogram
     }
 }
 
 impl CompactHistogram {
+    /// Creates an empty histogram. Allocates nothing.
+    ///
+    /// ```
+    /// use leaparray::HistogramConfig;
+    /// use leaparray::histogram::CompactHistogram;
+    ///
+    /// let sum = CompactHistogram::new(HistogramConfig::default());
+    /// assert!(sum.to_histogram().is_empty());
+    /// ```
+    #[must_use]
+    pub const fn new(config: HistogramConfig) -> Self {
+        Self::empty(config.bins())
+    }
+
+    const fn empty(bins: Bins) -> Self {
+        Self { bins, first: 0, counts: Counts::Small(Vec::new()), nanos: 0, min: 0, max: 0 }
+    }
+
+    /// Adds a response time that was recorded at a scale, as a histogram of this one response time.
+    /// The result has the coarser of the two scales.
+    ///
+    /// ```
+    /// use leaparray::HistogramConfig;
+    /// use leaparray::histogram::CompactHistogram;
+    /// use std::time::Duration;
+    ///
+    /// let [fine, coarse] = [5, 4].map(|it| HistogramConfig::with_scale(it).unwrap());
+    /// let mut sum = CompactHistogram::new(fine);
+    /// sum.record(coarse, Duration::from_millis(2));
+    /// let histogram = sum.to_histogram();
+    /// assert_eq!((histogram.scale(), histogram.count()), (4, 1));
+    /// ```
+    pub fn record(&mut self, config: HistogramConfig, rt: Duration) {
+        let nanos = saturating_nanos(rt).min(MAX_NANOS);
+        self.coarsen(config.bins());
+        self.widen(nanos, nanos);
+        self.nanos = self.nanos.saturating_add(nanos.into());
+        let index = self.bins.index(nanos);
+        if self.ends().is_none_or(|(first, last)| index < first || index > last) {
+            self.cover(index, index);
+        }
+        self.counts.add(self.first.abs_diff(index) as usize, 1);
+    }
+
     /// Adds the response times of another histogram. The result has the coarser of the two scales,
     /// as after [`LatencyHistogram::merge`].
     pub fn merge_buckets(&mut self, other: &HistogramBuckets<'_>) {
@@ -62,15 +110,27 @@ impl CompactHistogram {
         if let [(first, _), ..] = other.buckets
             && let [.., (last, _)] = other.buckets
         {
-            let is_empty = self.ends().is_none();
-            self.min = if is_empty { other.min } else { self.min.min(other.min) };
-            self.max = self.max.max(other.max);
+            self.widen(other.min, other.max);
             self.nanos = self.nanos.saturating_add(other.nanos);
             self.cover(first >> steps, last >> steps);
-            for (index, count) in other.buckets {
+            let mut buckets = other.buckets;
+            if let Counts::Small(counts) = &mut self.counts {
+                while let [(index, count), rest @ ..] = buckets {
+                    let at = &mut counts[self.first.abs_diff(index >> steps) as usize];
+                    let Ok(sum) = u64::from(*at).saturating_add(*count).try_into() else { break };
+                    (*at, buckets) = (sum, rest);
+                }
+            }
+            for (index, count) in buckets {
                 self.counts.add(self.first.abs_diff(index >> steps) as usize, *count);
             }
         }
+    }
+
+    /// As [`LatencyHistogram::widen`].
+    fn widen(&mut self, min: u64, max: u64) {
+        self.min = if self.counts.len() == 0 { min } else { self.min.min(min) };
+        self.max = self.max.max(max);
     }
 
     /// Returns the same histogram in the bytes that it usually takes.
@@ -93,7 +153,13 @@ impl CompactHistogram {
     }
 
     /// Changes to the coarser of two scales. Returns by how many steps the other one is finer.
+    #[inline]
     fn coarsen(&mut self, other: Bins) -> u32 {
+        if self.bins == other { 0 } else { self.change_scale(other) }
+    }
+
+    #[cold]
+    fn change_scale(&mut self, other: Bins) -> u32 {
         let (scale, before) = (self.bins.scale().min(other.scale()), self.bins.scale());
         if scale < before
             && let Some((first, last)) = self.ends()

@@ -116,6 +116,10 @@ impl HistogramConfig {
         self.scale
     }
 
+    pub(super) const fn bins(self) -> Bins {
+        Bins::at(self.scale.cast_signed())
+    }
+
     /// Returns the index of the [bucket](crate::LatencyHistogram::buckets) of a response time, from
     /// that of 1 ns to that of 2⁶² ns: a shorter one counts as 1 ns, and a longer one as 2⁶² ns.
     ///
@@ -131,7 +135,7 @@ impl HistogramConfig {
     /// ```
     #[must_use]
     pub fn index_of(self, rt: Duration) -> i32 {
-        Bins::at(self.scale.cast_signed()).index(saturating_nanos(rt))
+        self.bins().index(saturating_nanos(rt))
     }
 
     /// Returns the largest relative error of a quantile: (γ − 1) / (γ + 1), where γ = 2^(2^−scale)
@@ -145,7 +149,7 @@ impl HistogramConfig {
     /// ```
     #[must_use]
     pub fn relative_error(self) -> f64 {
-        Bins::at(self.scale.cast_signed()).relative_error()
+        self.bins().relative_error()
     }
 }
 

@@ -68,7 +68,7 @@ impl LatencyHistogram {
     /// ```
     #[must_use]
     pub const fn new(config: HistogramConfig) -> Self {
-        Self::at(Bins::at(config.scale().cast_signed()))
+        Self::at(config.bins())
     }
 
     /// Creates an empty histogram with these bins.
@@ -201,7 +201,7 @@ impl LatencyHistogram {
     /// Removes all response times, and sets the scale. Keeps the memory.
     pub(crate) fn reset(&mut self, config: HistogramConfig) {
         self.clear();
-        self.bins = Bins::at(config.scale().cast_signed());
+        self.bins = config.bins();
     }
 
     /// Replaces the contents by the counts of the bins from the position `first` on. Keeps the

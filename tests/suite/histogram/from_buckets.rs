@@ -99,6 +99,14 @@ fn buckets_are_added_as_their_histogram_is() {
             compact.merge_buckets(part);
         }
         assert_eq!((&of_buckets, &compact.to_histogram()), (&merged, &merged), "round {round}");
+        for rt in response_times(&mut random).into_iter().map(nanos) {
+            let config = HistogramConfig::with_scale(random.u8(..=8)).unwrap();
+            let mut one = LatencyHistogram::new(config);
+            one.record(rt);
+            merged.merge(&one);
+            compact.record(config, rt);
+        }
+        assert_eq!(compact.to_histogram(), merged, "round {round}");
         let mut twice = merged.clone();
         twice.merge(&merged);
         merged.merge_compact(&compact);

@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use leaparray::histogram::HistogramBuckets;
+use leaparray::histogram::{CompactHistogram, HistogramBuckets};
 use leaparray::metric::SecondMetrics;
 use leaparray::{HistogramConfig, LatencyHistogram};
 
@@ -40,76 +40,143 @@ pub(super) fn encode(bytes: &mut Vec<u8>, metrics: &SecondMetrics) {
 
 /// Returns whether the response times of a histogram are the extremes of the metrics.
 fn is_of_extremes(histogram: &LatencyHistogram, metrics: &SecondMetrics) -> bool {
-    let (times, mut all) = (metrics.into(), Vec::new());
-    of_extremes(histogram.scale(), &times, &mut all)
-        .and_then(|it| it.buckets(&times, &all).ok())
-        .is_some_and(|it| it.to_histogram() == *histogram)
+    let all = config(histogram.scale()).and_then(|it| Extremes::new(it, &metrics.into()));
+    all.is_some_and(|it| it.to_histogram() == *histogram)
 }
 
-/// A histogram that was decoded: its buckets are in a list with those of others.
+/// The histogram of one or two response times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extremes {
+    config: HistogramConfig,
+    is_one: bool,
+    /// In nanoseconds.
+    min: u64,
+    max: u64,
+}
+
+/// How a histogram was decoded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Decoded {
+    /// There is none.
+    #[default]
+    None,
+    /// The extremes of the metrics are all response times.
+    Extremes(HistogramConfig),
+    /// It is the next one in a list of [`DecodedBuckets`].
+    Buckets,
+}
+
+/// The buckets of a histogram that was decoded: they are in a list with those of others.
 #[derive(Clone, Debug)]
-pub(super) struct Decoded {
+pub(super) struct DecodedBuckets {
     scale: i8,
-    /// The sum, the shortest and the longest response time, if they are not those of the metrics.
-    own: Option<Box<[Duration; 3]>>,
+    sum: Duration,
+    /// The extremes in nanoseconds.
+    min: u64,
+    max: u64,
     buckets: Range<usize>,
 }
 
-impl Decoded {
-    /// Returns the buckets, which are in the list `all`. `times` are those with which it was
-    /// decoded.
-    pub(super) fn buckets<'a>(
+/// The histogram of a row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Distribution<'a> {
+    Extremes(Extremes),
+    Buckets(&'a HistogramBuckets<'a>),
+}
+
+impl Distribution<'_> {
+    pub(super) fn to_histogram(self) -> LatencyHistogram {
+        match self {
+            Self::Extremes(it) => it.to_histogram(),
+            Self::Buckets(it) => it.to_histogram(),
+        }
+    }
+
+    /// Returns a sum of the response times.
+    pub(crate) fn to_sum(self) -> CompactHistogram {
+        match self {
+            Self::Extremes(it) => {
+                let mut sum = CompactHistogram::new(it.config);
+                it.add_to(&mut sum);
+                sum
+            }
+            Self::Buckets(it) => it.into(),
+        }
+    }
+
+    /// Adds the response times to others.
+    pub(crate) fn add_to(self, sum: &mut CompactHistogram) {
+        match self {
+            Self::Extremes(it) => it.add_to(sum),
+            Self::Buckets(it) => sum.merge_buckets(it),
+        }
+    }
+}
+
+impl Extremes {
+    /// Returns the histogram of one or two response times, which are the extremes. A longer
+    /// response time than the longest of a histogram counts as that.
+    pub(super) fn new(config: HistogramConfig, times: &Times) -> Option<Self> {
+        let Times { count, min: Some(min), max: Some(max), .. } = *times else { return None };
+        let is_one = count == 1;
+        (is_one || count == 2 && min <= max).then_some(Self { config, is_one, min, max })
+    }
+
+    fn add_to(self, sum: &mut CompactHistogram) {
+        sum.record(self.config, Duration::from_nanos(self.min));
+        if !self.is_one {
+            sum.record(self.config, Duration::from_nanos(self.max));
+        }
+    }
+
+    fn to_histogram(self) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::new(self.config);
+        histogram.record(Duration::from_nanos(self.min));
+        if !self.is_one {
+            histogram.record(Duration::from_nanos(self.max));
+        }
+        histogram
+    }
+}
+
+impl DecodedBuckets {
+    /// Returns the buckets, which are in the list `all`.
+    pub(super) fn checked<'a>(
         &self,
-        times: &Times,
         all: &'a [(i32, u64)],
     ) -> Result<HistogramBuckets<'a>, FormatError> {
-        let Self { scale, own, buckets } = self;
-        let of_metrics = || {
-            let extreme = |it: Option<Duration>| it.unwrap_or_default();
-            [times.sum, extreme(times.min), extreme(times.max)]
-        };
-        let [sum, min, max] = own.as_deref().copied().unwrap_or_else(of_metrics);
-        HistogramBuckets::new(*scale, sum, min, max, &all[buckets.clone()])
+        let Self { scale, sum, min, max, buckets } = self;
+        let [min, max] = [*min, *max].map(Duration::from_nanos);
+        HistogramBuckets::new(*scale, *sum, min, max, &all[buckets.clone()])
             .map_err(|_| FormatError::Damaged)
     }
 }
 
-/// Decodes the histogram of some response times. Its buckets come to the end of the list,
+/// Decodes the histogram of some response times. Its buckets come to the end of both lists,
 /// unchecked.
 pub(super) fn decode(
     from: &mut Decoder<'_>,
-    times: impl Fn() -> Times,
+    times: impl FnOnce() -> Times,
+    histograms: &mut Vec<DecodedBuckets>,
     all: &mut Vec<(i32, u64)>,
-) -> Result<Option<Decoded>, FormatError> {
-    match from.get()? {
-        NONE => Ok(None),
-        EXTREMES => of_extremes(from.get()?, &times(), all).ok_or(FormatError::Damaged).map(Some),
-        BUCKETS => decode_buckets(from, all).map(Some),
+) -> Result<Decoded, FormatError> {
+    match from.byte()? {
+        NONE => Ok(Decoded::None),
+        EXTREMES => {
+            let config = config(from.byte()?.cast_signed()).ok_or(FormatError::Damaged)?;
+            Extremes::new(config, &times()).ok_or(FormatError::Damaged)?;
+            Ok(Decoded::Extremes(config))
+        }
+        BUCKETS => {
+            histograms.push(decode_buckets(from, times(), all)?);
+            Ok(Decoded::Buckets)
+        }
         _ => Err(FormatError::Damaged),
     }
 }
 
-/// Returns the histogram of one or two response times, which are the extremes. A longer response
-/// time than the longest counts as that.
-fn of_extremes(scale: i8, times: &Times, all: &mut Vec<(i32, u64)>) -> Option<Decoded> {
-    let config = HistogramConfig::with_scale(scale.try_into().ok()?).ok()?;
-    let min = times.min?.min(HistogramConfig::MAX_RT);
-    let max = times.max?.min(HistogramConfig::MAX_RT);
-    let (sum, max) = match times.count {
-        1 => (min, min),
-        2 => (min + max, max),
-        _ => return None,
-    };
-    let start = all.len();
-    let [first, last] = [min, max].map(|it| config.index_of(it));
-    if first < last {
-        all.extend([(first, 1), (last, 1)]);
-    } else {
-        all.push((first, times.count));
-    }
-    let is_of_metrics = (times.sum, times.min, times.max) == (sum, Some(min), Some(max));
-    let own = (!is_of_metrics).then(|| [sum, min, max].into());
-    Some(Decoded { scale, own, buckets: start..all.len() })
+fn config(scale: i8) -> Option<HistogramConfig> {
+    HistogramConfig::with_scale(scale.try_into().ok()?).ok()
 }
 
 fn encode_buckets(bytes: &mut Vec<u8>, histogram: &LatencyHistogram, metrics: &SecondMetrics) {
@@ -136,18 +203,21 @@ fn encode_buckets(bytes: &mut Vec<u8>, histogram: &LatencyHistogram, metrics: &S
 
 fn decode_buckets(
     from: &mut Decoder<'_>,
+    times: Times,
     all: &mut Vec<(i32, u64)>,
-) -> Result<Decoded, FormatError> {
-    let (scale, own, mut index, count) =
-        from.get::<(i8, Option<(Duration, u64, u64)>, i32, u64)>()?;
+) -> Result<DecodedBuckets, FormatError> {
+    let scale = from.byte()?.cast_signed();
+    let own: Option<(Duration, u64, u64)> = from.get()?;
+    let of_metrics = || (times.sum, times.min.unwrap_or(0), times.max.unwrap_or(0));
+    let (sum, min, max) = own.unwrap_or_else(of_metrics);
+    let mut index: i32 = from.get()?;
+    let count = from.u64()?;
     let start = all.len();
     for _ in 0..count {
-        let gap: u64 = from.get()?;
+        let (gap, count) = from.flagged()?;
         let distance = u32::try_from(gap / 2).map_err(|_| FormatError::Damaged)?;
         index = index.saturating_add_unsigned(distance);
-        all.push((index, if gap.is_multiple_of(2) { 1 } else { from.get()? }));
+        all.push((index, count.unwrap_or(1)));
     }
-    let own = own
-        .map(|(sum, min, max)| [sum, Duration::from_nanos(min), Duration::from_nanos(max)].into());
-    Ok(Decoded { scale, own, buckets: start..all.len() })
+    Ok(DecodedBuckets { scale, sum, min, max, buckets: start..all.len() })
 }

@@ -8,14 +8,14 @@ mod row;
 
 use std::time::Duration;
 
-use leaparray::histogram::HistogramBuckets;
 use leaparray::{EventCounts, Timestamp};
 
 use super::codec::FormatError;
 use super::counts::FleetCounts;
 use super::names::Names;
 pub(crate) use decoded::{DecodedRow, DecodedSecond};
-pub(crate) use numbers::{Numbers, Sparse};
+pub(crate) use histogram::Distribution;
+pub(crate) use numbers::{Numbers, RowNumbers};
 
 /// One second of one process, as it is delivered.
 ///
@@ -104,19 +104,19 @@ impl ProcessSecond {
         let mut decoded = DecodedSecond::default();
         decoded.decode(second, bytes)?;
         let second = Timestamp::from_secs(second);
-        let counts = |numbers: &Numbers, buckets: Option<HistogramBuckets<'_>>| {
+        let counts = |numbers: RowNumbers<'_>, histogram: Option<Distribution<'_>>| {
             let mut counts = numbers.to_counts(second);
-            counts.metrics.histogram = buckets.map(|it| it.to_histogram());
+            counts.metrics.histogram = histogram.map(Distribution::to_histogram);
             counts
         };
-        let (rows, of_sum) = decoded.rows.checked(&decoded.sum)?;
-        let sum = counts(&decoded.sum, of_sum);
-        let rows = rows.into_iter().map(|it| {
-            let mut numbers = Numbers::default();
-            numbers.add(it.counts);
-            Row { name: it.name, counts: counts(&numbers, it.buckets) }
+        let checked = decoded.rows.checked()?;
+        let sum = counts(decoded.sum.as_row(), checked.of_sum(&decoded.sum));
+        let rows = checked.iter().map(|it| {
+            let DecodedRow { name, counts: numbers, histogram } = it;
+            Row { name, counts: counts(numbers, histogram) }
         });
-        Ok(Self { rows: rows.collect(), left_out: decoded.left_out, sum })
+        let rows = rows.collect();
+        Ok(Self { rows, left_out: decoded.left_out, sum })
     }
 }
 

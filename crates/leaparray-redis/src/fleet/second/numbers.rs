@@ -22,7 +22,10 @@ pub(super) const RT_SECS: usize = 4;
 pub(super) const MIN_RT: usize = 5;
 pub(super) const MAX_RT: usize = 6;
 pub(super) const CONCURRENCY: usize = 7;
-const IN_FLIGHT: usize = 8;
+pub(super) const IN_FLIGHT: usize = 8;
+
+/// The number of the usual numbers, those above: most rows have no others.
+pub(super) const USUAL: usize = IN_FLIGHT + 1;
 
 /// The number of the numbers: those above, the other events, and the refusals by reason.
 pub(super) const FIELDS: usize = 6 + MetricEvent::ALL.len() + Reason::ALL.len();
@@ -33,103 +36,105 @@ static OTHERS: LazyLock<Vec<MetricEvent>> = LazyLock::new(|| {
     MetricEvent::ALL.iter().copied().filter(|event| !FIRST.contains(event)).collect()
 });
 
-/// The counts of a row, or of several, without their histogram.
-///
-/// A view adds up a million rows in a second. It adds those of the numbers of a row that are not 0,
-/// which are few: a row of [`FleetCounts`] takes several hundred bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Numbers(pub(super) [u64; FIELDS]);
+/// The numbers of some counts, without their histogram.
+pub(super) type Fields = [u64; FIELDS];
 
-/// The numbers of a row that are not 0.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sparse<'a> {
-    /// A bit for each field that is not 0.
-    pub(super) mask: u32,
+/// The sum of the numbers of rows.
+///
+/// A view adds up a million rows in a second, and keeps a hundred thousand sums. So it adds the
+/// numbers as they are encoded, and keeps those of the fields that are not 0: [`FleetCounts`] take
+/// several hundred bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    usual: [u64; USUAL],
+    /// A bit for each of the other fields that is not 0.
+    mask: u32,
     /// The numbers of these fields, in ascending order of the fields.
-    pub(super) numbers: &'a [u64],
+    others: Box<[u64]>,
 }
 
-/// The number and the sum of some response times, and those of the extremes that are known.
+/// The numbers of a row.
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct RowNumbers<'a> {
+    pub(super) usual: &'a [u64; USUAL],
+    /// As in [`Numbers`].
+    pub(super) mask: u32,
+    pub(super) others: &'a [u64],
+}
+
+/// The number of some response times, and in nanoseconds their sum and those of the extremes that
+/// are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Times {
     pub(super) count: u64,
     pub(super) sum: Duration,
-    pub(super) min: Option<Duration>,
-    pub(super) max: Option<Duration>,
-}
-
-impl Times {
-    fn of(number: impl Fn(usize) -> u64) -> Self {
-        let [secs, nanos] = [RT_SECS, RT_NANOS].map(&number);
-        let extreme = |field: usize| number(field).checked_sub(1).map(Duration::from_nanos);
-        Self {
-            count: number(RT_COUNT),
-            sum: Duration::from_secs(secs).saturating_add(Duration::from_nanos(nanos)),
-            min: extreme(MIN_RT),
-            max: extreme(MAX_RT),
-        }
-    }
+    pub(super) min: Option<u64>,
+    pub(super) max: Option<u64>,
 }
 
 impl From<&SecondMetrics> for Times {
     fn from(metrics: &SecondMetrics) -> Self {
         let SecondMetrics { counts, min_rt, max_rt, .. } = metrics;
         let (count, sum) = (counts[MetricEvent::Rt], counts.rt_sum());
-        Self { count, sum, min: *min_rt, max: *max_rt }
+        Self { count, sum, min: min_rt.map(nanos), max: max_rt.map(nanos) }
     }
 }
 
-impl Sparse<'_> {
-    /// As [`Numbers::times`].
+/// Returns the numbers of some counts.
+pub(super) fn fields(counts: &FleetCounts) -> Fields {
+    let FleetCounts { metrics, in_flight, refusals } = counts;
+    let rt_sum = metrics.counts.rt_sum();
+    // An extreme of 0 ns differs from one that is not known.
+    let extreme = |it: Option<Duration>| it.map_or(0, |it| nanos(it).saturating_add(1));
+    let times = [
+        u64::from(rt_sum.subsec_nanos()),
+        rt_sum.as_secs(),
+        extreme(metrics.min_rt),
+        extreme(metrics.max_rt),
+    ];
+    let first = FIRST.map(|event| metrics.counts[event]).into_iter().chain(times);
+    let first = first.chain([metrics.concurrency, *in_flight]);
+    let others = OTHERS.iter().map(|event| metrics.counts[*event]);
+    let all = first.chain(others).chain(refusals.iter().map(|(_, count)| count));
+    let mut fields = [0; FIELDS];
+    fields.iter_mut().zip(all).for_each(|(field, it)| *field = it);
+    fields
+}
+
+impl RowNumbers<'_> {
+    /// Returns the response times, as far as a histogram may have them in common.
     pub(super) fn times(&self) -> Times {
-        Times::of(|field| {
-            let before = self.mask & ((1 << field) - 1);
-            let number = self.numbers.get(before.count_ones() as usize);
-            number.filter(|_| self.mask & 1 << field != 0).copied().unwrap_or(0)
-        })
+        let number = |field: usize| self.usual[field];
+        let sum = Duration::from_secs(number(RT_SECS))
+            .saturating_add(Duration::from_nanos(number(RT_NANOS)));
+        let extreme = |field| number(field).checked_sub(1);
+        Times { count: number(RT_COUNT), sum, min: extreme(MIN_RT), max: extreme(MAX_RT) }
     }
 
     /// Returns whether there are response times.
     pub(crate) const fn has_rt(&self) -> bool {
-        self.mask & 1 << RT_COUNT != 0
-    }
-}
-
-impl Numbers {
-    /// Returns the numbers of some counts.
-    pub(super) fn of(counts: &FleetCounts) -> Self {
-        let FleetCounts { metrics, in_flight, refusals } = counts;
-        let rt_sum = metrics.counts.rt_sum();
-        // An extreme of 0 ns differs from one that is not known.
-        let extreme = |it: Option<Duration>| it.map_or(0, |it| nanos(it).saturating_add(1));
-        let times = [
-            u64::from(rt_sum.subsec_nanos()),
-            rt_sum.as_secs(),
-            extreme(metrics.min_rt),
-            extreme(metrics.max_rt),
-        ];
-        let first = FIRST.map(|event| metrics.counts[event]).into_iter().chain(times);
-        let first = first.chain([metrics.concurrency, *in_flight]);
-        let others = OTHERS.iter().map(|event| metrics.counts[*event]);
-        let all = first.chain(others).chain(refusals.iter().map(|(_, count)| count));
-        let mut numbers = Self::default();
-        numbers.0.iter_mut().zip(all).for_each(|(number, it)| *number = it);
-        numbers
+        self.usual[RT_COUNT] > 0
     }
 
     /// Returns the counts with these numbers.
-    pub(crate) fn to_counts(&self, second: Timestamp) -> FleetCounts {
+    pub(super) fn to_counts(self, second: Timestamp) -> FleetCounts {
+        let mut fields = [0; FIELDS];
+        fields[..USUAL].copy_from_slice(self.usual);
+        for (field, it) in fields_in(self.mask).zip(self.others) {
+            fields[field] = *it;
+        }
         let mut counts =
             FleetCounts { metrics: SecondMetrics::new(second), ..FleetCounts::default() };
         let FleetCounts { metrics, in_flight, refusals } = &mut counts;
-        for (event, it) in FIRST.into_iter().zip(self.0) {
+        for (event, it) in FIRST.into_iter().zip(fields) {
             metrics.counts[event] = it;
         }
         let times = self.times();
         metrics.counts.set_rt_sum(times.sum);
-        (metrics.min_rt, metrics.max_rt) = (times.min, times.max);
-        (metrics.concurrency, *in_flight) = (self.0[CONCURRENCY], self.0[IN_FLIGHT]);
-        let mut others = self.0[IN_FLIGHT + 1..].iter();
+        (metrics.min_rt, metrics.max_rt) =
+            (times.min.map(Duration::from_nanos), times.max.map(Duration::from_nanos));
+        (metrics.concurrency, *in_flight) = (fields[CONCURRENCY], fields[IN_FLIGHT]);
+        let mut others = fields[USUAL..].iter();
         for (event, it) in OTHERS.iter().zip(&mut others) {
             metrics.counts[*event] = *it;
         }
@@ -138,45 +143,69 @@ impl Numbers {
         }
         counts
     }
+}
 
-    /// Appends the numbers that are not 0 to a list. Returns the bits of their fields.
-    pub(super) fn push_to(&self, list: &mut Vec<u64>) -> u32 {
-        let mut mask = 0;
-        for (field, it) in self.0.iter().enumerate().filter(|(_, it)| **it != 0) {
-            mask |= 1 << field;
-            list.push(*it);
-        }
-        mask
+/// Returns the fields of the bits of a mask, in ascending order.
+fn fields_in(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let field = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (field < u32::BITS).then_some(field as usize)
+    })
+}
+
+impl Numbers {
+    pub(super) fn as_row(&self) -> RowNumbers<'_> {
+        RowNumbers { usual: &self.usual, mask: self.mask, others: &self.others }
     }
 
-    /// Returns the response times, as far as a histogram may have them in common.
-    pub(super) fn times(&self) -> Times {
-        Times::of(|field| self.0[field])
+    /// Returns the counts with these numbers.
+    pub(crate) fn to_counts(&self, second: Timestamp) -> FleetCounts {
+        self.as_row().to_counts(second)
     }
 
     /// Adds the numbers of another resource or process, as [`FleetCounts::add`] does.
-    pub(crate) fn add(&mut self, other: Sparse<'_>) {
-        let mut left = other.mask;
-        for it in other.numbers {
-            let field = left.trailing_zeros() as usize;
-            left &= left.wrapping_sub(1);
-            let Some(sum) = self.0.get_mut(field) else { return };
-            *sum = match field {
-                MIN_RT if *sum > 0 => (*sum).min(*it),
-                MIN_RT | MAX_RT | CONCURRENCY => (*sum).max(*it),
-                _ => sum.saturating_add(*it),
-            };
+    pub(crate) fn add(&mut self, other: RowNumbers<'_>) {
+        let (sums, usual) = (&mut self.usual, other.usual);
+        // 0 is no time, and becomes the longest one.
+        let least =
+            |one: u64, other: u64| one.wrapping_sub(1).min(other.wrapping_sub(1)).wrapping_add(1);
+        let min = least(sums[MIN_RT], usual[MIN_RT]);
+        let [max, concurrency] = [MAX_RT, CONCURRENCY].map(|it| sums[it].max(usual[it]));
+        // Two numbers below 2⁶³ do not overflow. That is one condition for all.
+        let bits = sums.iter().zip(usual).fold(0, |bits, (sum, it)| bits | sum | it);
+        let all = sums.iter_mut().zip(usual);
+        if bits >> 63 == 0 {
+            all.for_each(|(sum, it)| *sum = sum.wrapping_add(*it));
+        } else {
+            all.for_each(|(sum, it)| *sum = sum.saturating_add(*it));
         }
+        (sums[MIN_RT], sums[MAX_RT], sums[CONCURRENCY]) = (min, max, concurrency);
+        for (field, it) in fields_in(other.mask).zip(other.others) {
+            self.add_to(field, *it);
+        }
+    }
+
+    /// Adds to one of the other fields.
+    fn add_to(&mut self, field: usize, number: u64) {
+        let bit = 1 << field;
+        let at = (self.mask & (bit - 1)).count_ones() as usize;
+        if self.mask & bit == 0 {
+            let mut others = std::mem::take(&mut self.others).into_vec();
+            others.insert(at, 0);
+            (self.mask, self.others) = (self.mask | bit, others.into());
+        }
+        self.others[at] = self.others[at].saturating_add(number);
     }
 
     /// Returns whether there are response times.
     pub(crate) const fn has_rt(&self) -> bool {
-        self.0[RT_COUNT] > 0
+        self.usual[RT_COUNT] > 0
     }
 
     /// Returns the number of requests in flight.
     pub(crate) const fn in_flight(&self) -> u64 {
-        self.0[IN_FLIGHT]
+        self.usual[IN_FLIGHT]
     }
 }
 
@@ -229,13 +258,15 @@ mod tests {
                 FleetCounts { metrics: SecondMetrics::new(second), ..FleetCounts::default() };
             for _ in 0..rng.u32(1..6) {
                 let counts = counts(rng, second);
-                let (numbers, mut list) = (Numbers::of(&counts), Vec::new());
-                assert_eq!(numbers.to_counts(second), counts);
-                let mask = numbers.push_to(&mut list);
-                let row = Sparse { mask, numbers: &list };
+                let fields = fields(&counts);
+                let (usual, others) = fields.split_first_chunk().unwrap();
+                let known = (USUAL..FIELDS).filter(|it| fields[*it] != 0);
+                let mask = known.fold(0, |mask, field| mask | 1 << field);
+                let others: Vec<_> = others.iter().copied().filter(|it| *it != 0).collect();
+                let row = RowNumbers { usual, mask, others: &others };
+                assert_eq!(row.to_counts(second), counts);
                 assert_eq!(row.has_rt(), counts.metrics.counts[MetricEvent::Rt] > 0);
-                let times = |it: Times| (it.count, it.sum, it.min, it.max);
-                assert_eq!(times(row.times()), times((&counts.metrics).into()));
+                assert_eq!(row.times(), (&counts.metrics).into());
                 sum.add(row);
                 expected.add(&counts);
                 assert_eq!(sum.to_counts(second), expected);

@@ -22,8 +22,36 @@ pub(super) enum Part {
     Added(Box<Sum>),
 }
 
+/// The sums of the resources, in a list: a map of them has room for twice as many.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resources {
+    positions: HashMap<PooledKey, usize, RandomState>,
+    sums: Vec<ResourceSum>,
+}
+
+impl Resources {
+    pub(super) fn get(&self, key: &PooledKey) -> Option<&ResourceSum> {
+        self.sums.get(*self.positions.get(key)?)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&PooledKey, &ResourceSum)> {
+        self.positions.iter().map(|(key, at)| (key, &self.sums[*at]))
+    }
+
+    /// Returns the sum of a resource, which is zero at first.
+    fn get_mut(&mut self, key: &PooledKey) -> &mut ResourceSum {
+        let at = self.positions.get(key).copied().unwrap_or_else(|| {
+            let at = self.sums.len();
+            self.positions.insert(key.clone(), at);
+            self.sums.push(ResourceSum::default());
+            at
+        });
+        &mut self.sums[at]
+    }
+}
+
 /// The sum of a resource.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ResourceSum {
     pub(super) sum: Sum,
     /// The number of processes with a row.
@@ -46,12 +74,12 @@ pub(super) struct LeftOutSum {
 #[derive(Clone, Debug)]
 pub(super) struct SecondOfFleet {
     second: u64,
-    parts: HashMap<ProcessId, Part>,
+    parts: HashMap<ProcessId, Part, RandomState>,
     /// The processes with rows whose names are not known.
     unnamed: BTreeSet<ProcessId>,
     /// The processes that had delivered it by the last survey, and of which it was not read.
     unread: BTreeSet<ProcessId>,
-    resources: HashMap<PooledKey, ResourceSum, RandomState>,
+    resources: Resources,
     left_out: LeftOutSum,
     /// Whether it was final before the last survey.
     was_final: bool,
@@ -63,10 +91,10 @@ impl SecondOfFleet {
     pub(super) fn new(second: u64) -> Self {
         Self {
             second,
-            parts: HashMap::new(),
+            parts: HashMap::default(),
             unnamed: BTreeSet::new(),
             unread: BTreeSet::new(),
-            resources: HashMap::default(),
+            resources: Resources::default(),
             left_out: LeftOutSum { counts: FleetCounts::new(second), rows: 0, unnamed: 0 },
             was_final: false,
             was_closed: false,
@@ -172,16 +200,15 @@ impl SecondOfFleet {
         read: &mut DecodedSecond,
         names: Option<&[PooledKey]>,
     ) -> Result<Part, FormatError> {
-        let (rows, of_sum) = read.rows.checked(&read.sum)?;
+        let rows = read.rows.checked()?;
         let Some(names) = names.filter(|it| it.len() >= read.names() as usize) else {
             return Ok(Part::Unnamed(read.take().into()));
         };
-        let sum = Sum::of(read.sum.clone(), of_sum.as_ref());
-        for DecodedRow { name, counts, buckets } in rows {
-            self.change(&names[name as usize], |it| {
-                it.sum.add(counts, buckets.as_ref());
-                it.processes += 1;
-            });
+        let sum = Sum::of(read.sum.clone(), rows.of_sum(&read.sum));
+        for DecodedRow { name, counts, histogram } in rows.iter() {
+            let it = self.resources.get_mut(&names[name as usize]);
+            it.sum.add(counts, histogram);
+            it.processes += 1;
         }
         if let Some(it) = read.left_out.take() {
             self.left_out.counts.add(&it.sum);
@@ -189,23 +216,13 @@ impl SecondOfFleet {
             *rows = rows.saturating_add(it.count);
             *unnamed = unnamed.saturating_add(it.count - it.names.len() as u64);
             for name in it.names {
-                self.change(&names[name as usize], |it| it.left_out += 1);
+                self.resources.get_mut(&names[name as usize]).left_out += 1;
             }
         }
         Ok(Part::Added(sum.into()))
     }
 
-    /// Changes the sum of a resource, which is zero at first.
-    fn change(&mut self, key: &PooledKey, change: impl FnOnce(&mut ResourceSum)) {
-        if let Some(it) = self.resources.get_mut(key) {
-            change(it);
-        } else {
-            let sum = ResourceSum { sum: Sum::default(), processes: 0, left_out: 0 };
-            change(self.resources.entry(key.clone()).or_insert(sum));
-        }
-    }
-
-    pub(super) const fn resources(&self) -> &HashMap<PooledKey, ResourceSum, RandomState> {
+    pub(super) const fn resources(&self) -> &Resources {
         &self.resources
     }
 

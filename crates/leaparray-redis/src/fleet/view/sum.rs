@@ -1,10 +1,10 @@
 //! Sums that a view keeps.
 
-use leaparray::histogram::{CompactHistogram, HistogramBuckets};
+use leaparray::histogram::CompactHistogram;
 use leaparray::{MetricEvent, Timestamp};
 
 use super::super::counts::FleetCounts;
-use super::super::second::{Numbers, Sparse};
+use super::super::second::{Distribution, Numbers, RowNumbers};
 
 /// The counts of a resource or a process in a second, in few bytes: a view keeps a sum for each of
 /// them and each second.
@@ -18,21 +18,21 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// Creates a sum of some counts and the buckets of their histogram.
-    pub(super) fn of(counts: Numbers, buckets: Option<&HistogramBuckets<'_>>) -> Self {
-        Self { counts, histogram: buckets.map(Into::into) }
+    /// Creates a sum of some counts and their histogram.
+    pub(super) fn of(counts: Numbers, histogram: Option<Distribution<'_>>) -> Self {
+        Self { counts, histogram: histogram.map(Distribution::to_sum) }
     }
 
     pub(super) const fn in_flight(&self) -> u64 {
         self.counts.in_flight()
     }
 
-    /// Adds some counts and the buckets of their histogram.
-    pub(super) fn add(&mut self, counts: Sparse<'_>, buckets: Option<&HistogramBuckets<'_>>) {
+    /// Adds some counts and their histogram.
+    pub(super) fn add(&mut self, counts: RowNumbers<'_>, times: Option<Distribution<'_>>) {
         let Self { counts: before, histogram } = self;
-        match (&mut *histogram, buckets) {
-            (Some(sum), Some(buckets)) => sum.merge_buckets(buckets),
-            (None, Some(buckets)) if !before.has_rt() => *histogram = Some(buckets.into()),
+        match (&mut *histogram, times) {
+            (Some(sum), Some(times)) => times.add_to(sum),
+            (None, Some(times)) if !before.has_rt() => *histogram = Some(times.to_sum()),
             (_, None) if !counts.has_rt() => {}
             _ => *histogram = None,
         }

@@ -338,18 +338,17 @@ impl FleetView {
                 continue;
             };
             standing = standing.min(self.standing(second, &states));
-            for (key, sum) in second.resources() {
+            for (key, sum) in second.resources().iter() {
                 resources
                     .entry(key)
                     .or_insert_with(|| ResourceRow::new(key, number))
                     .add(sum, number);
             }
-            for (id, process) in self.processes.iter().filter(|it| it.1.record.covers(number)) {
-                let state = states[id];
+            for (id, process, state) in states.iter().filter(|it| it.1.record.covers(number)) {
                 let row = processes
                     .entry(*id)
-                    .or_insert_with(|| ProcessRow::new(*id, process, state, number));
-                row.add(&self.due(second, *id, process, state), number);
+                    .or_insert_with(|| ProcessRow::new(*id, process, *state, number));
+                row.add(&self.due(second, *id, process, *state), number);
             }
             let left_out = second.left_out();
             window.left_out.add_later(&left_out.counts);
@@ -382,20 +381,21 @@ impl FleetView {
         window
     }
 
-    fn states(&self) -> BTreeMap<ProcessId, ProcessState> {
+    fn states(&self) -> Vec<(ProcessId, &Process, ProcessState)> {
         let heard = self.heard();
-        self.processes.iter().map(|(id, it)| (*id, self.state_at(it, heard))).collect()
+        self.processes.iter().map(|(id, it)| (*id, it, self.state_at(it, heard))).collect()
     }
 
+    /// Returns how complete a second is. `states` are those of all processes.
     fn standing(
         &self,
         second: &SecondOfFleet,
-        states: &BTreeMap<ProcessId, ProcessState>,
+        states: &[(ProcessId, &Process, ProcessState)],
     ) -> Standing {
         let number = second.second();
-        let mut covering = self.processes.iter().filter(|it| it.1.record.covers(number));
-        let is_waiting = covering.any(|(id, process)| {
-            matches!(self.due(second, *id, process, states[id]), Due::Waiting)
+        let mut covering = states.iter().filter(|it| it.1.record.covers(number));
+        let is_waiting = covering.any(|(id, process, state)| {
+            matches!(self.due(second, *id, process, *state), Due::Waiting)
         });
         // No process joins with it after that.
         let is_complete = self.config.settling(number) <= self.complete;
