@@ -126,6 +126,22 @@ impl MetricCell {
         }
     }
 
+    /// Returns the counts, for the owner only. A counter may be above its ceiling.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "otherwise the counts are copied")]
+    pub(crate) fn owned_counts(&self) -> Counts {
+        // Relaxed: the owner itself has written them, or has acquired the cell after that.
+        let get = |event| self.unbounded_sum(event);
+        Counts {
+            events: MetricEvent::EVENTS.map(get),
+            rt_nanos_high: 0,
+            rt_count: self.rt_count.get_unbounded(Ordering::Relaxed),
+            min_rt: self.min_rt.word(),
+            max_rt: self.max_rt.word(),
+            max_concurrency: self.max_concurrency.word(),
+        }
+    }
+
     pub(crate) fn total(&self) -> MetricTotals {
         self.counts().totals()
     }

@@ -289,6 +289,14 @@ impl ThreadCell {
         self.counts.counts()
     }
 
+    /// Returns the counts since the cell was bound, for the owner only. A counter may be above its
+    /// ceiling.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "otherwise the counts are copied")]
+    pub(crate) fn owned_counts(&self) -> Counts {
+        self.counts.owned_counts()
+    }
+
     /// Returns the sum of the response times since the cell was bound, in nanoseconds. Counts
     /// that are read after it include the calls of each.
     pub(crate) fn rt_nanos(&self) -> u64 {
