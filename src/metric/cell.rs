@@ -167,10 +167,11 @@ pub(crate) struct OwnedWriter<'a>(pub(crate) &'a MetricCell);
 impl OwnedWriter<'_> {
     #[inline]
     pub(crate) fn add(self, event: MetricEvent, count: u64) {
-        if let MetricEvent::Rt = event {
-            self.record_rt(count);
-        } else {
-            self.0.events[event as usize].add_owned(count, order_of(event));
+        match (event, count) {
+            (MetricEvent::Rt, _) => self.record_rt(count),
+            // The usual count, and often a constant.
+            (_, 1) => self.increment(event),
+            _ => self.0.events[event as usize].add_owned(count, order_of(event)),
         }
     }
 
