@@ -101,25 +101,50 @@ fn reader_beside_two_publishers_finds_one_moment() {
     });
 }
 
-/// One thread frees two descriptors while another takes two. A thread that takes a descriptor off
-/// the stack leaves the descriptor below it on the stack: after two further takes, each descriptor
-/// was taken once.
-#[test]
-fn no_free_descriptor_is_lost() {
+/// One thread frees two descriptors, the last ones of `before` that were taken, while another takes
+/// two. After two further takes, each descriptor was taken once.
+fn explore_free_descriptors(before: u32) {
     shadow_all_words();
-    explore(Some(3), || {
+    explore(Some(3), move || {
         let descriptors = Arc::new(BareDescriptors::default());
         // Descriptor 0 is the current one at the beginning.
-        assert_eq!(descriptors.take(), 1);
+        (1..before).for_each(|index| assert_eq!(descriptors.take(), index));
+        let freed = [before - 2, before - 1];
         let other = {
             let descriptors = descriptors.clone();
-            thread::spawn(move || [0, 1].map(|index| descriptors.give(index)))
+            thread::spawn(move || freed.map(|index| descriptors.give(index)))
         };
         let mut taken = vec![descriptors.take(), descriptors.take()];
         other.join().unwrap();
         taken.extend([descriptors.take(), descriptors.take()]);
         taken.sort_unstable();
-        assert_eq!(taken, [0, 1, 2, 3]);
+        assert_eq!(taken, [before - 2, before - 1, before, before + 1]);
+    });
+}
+
+#[test]
+fn no_free_descriptor_is_lost() {
+    explore_free_descriptors(2);
+}
+
+/// A thread that takes a descriptor off the stack leaves the descriptor below it on the stack.
+#[test]
+fn no_free_descriptor_is_lost_beyond_the_first() {
+    explore_free_descriptors(4);
+}
+
+/// Two threads find the same descriptor free. Only one of them takes it.
+#[test]
+fn free_descriptor_is_taken_once() {
+    explore(None, || {
+        let descriptors = Arc::new(BareDescriptors::default());
+        let other = {
+            let descriptors = descriptors.clone();
+            thread::spawn(move || descriptors.take())
+        };
+        let taken = descriptors.take();
+        let other = other.join().unwrap();
+        assert!(taken != other && taken != 0 && other != 0, "{taken} and {other}");
     });
 }
 

@@ -30,7 +30,8 @@ impl<T, const LEN: usize> Pool<T, LEN> {
     }
 
     /// Returns the value with that index, which must have been made.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of each publication")]
     pub(crate) fn get(&self, index: u32) -> &T {
         match self.chunks.get(index as usize / LEN) {
             Some(chunk) => &chunk.get().expect(MADE)[index as usize % LEN],

@@ -126,6 +126,22 @@ impl MetricCell {
         }
     }
 
+    /// Returns the counts, for the owner only. A counter may be above its ceiling.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "otherwise the counts are copied")]
+    pub(crate) fn owned_counts(&self) -> Counts {
+        // Relaxed: the owner itself has written them, or has acquired the cell after that.
+        let get = |event| self.unbounded_sum(event);
+        Counts {
+            events: MetricEvent::EVENTS.map(get),
+            rt_nanos_high: 0,
+            rt_count: self.rt_count.get_unbounded(Ordering::Relaxed),
+            min_rt: self.min_rt.word(),
+            max_rt: self.max_rt.word(),
+            max_concurrency: self.max_concurrency.word(),
+        }
+    }
+
     pub(crate) fn total(&self) -> MetricTotals {
         self.counts().totals()
     }
@@ -151,10 +167,11 @@ pub(crate) struct OwnedWriter<'a>(pub(crate) &'a MetricCell);
 impl OwnedWriter<'_> {
     #[inline]
     pub(crate) fn add(self, event: MetricEvent, count: u64) {
-        if let MetricEvent::Rt = event {
-            self.record_rt(count);
-        } else {
-            self.0.events[event as usize].add_owned(count, order_of(event));
+        match (event, count) {
+            (MetricEvent::Rt, _) => self.record_rt(count),
+            // The usual count, and often a constant.
+            (_, 1) => self.increment(event),
+            _ => self.0.events[event as usize].add_owned(count, order_of(event)),
         }
     }
 

@@ -50,7 +50,7 @@ use cells::cell_table::{CellTable, GroupOfCells};
 use cells::thread_cache::{self, CachedCell};
 use cells::thread_cell::{CellState, LATE, ThreadCell};
 use history::descriptor::{CellStep, GaugeCounts};
-use history::{History, SealRequest, Target};
+use history::{History, SealRequest, SealedCounts, Target};
 use latency::{BinSource, LatencyRecorder};
 use read::Moment;
 use recorders::{bins_of, recorder_of};
@@ -247,12 +247,13 @@ impl MetricArray {
             None => BinSource::None,
             Some(config) => bins_of(cell, config),
         };
+        let number = bucket & !LATE;
         self.publish(&SealRequest {
-            target: Target::Bucket { number: bucket & !LATE, is_late: bucket & LATE != 0 },
-            counts: cell.counts(),
+            target: Target::Bucket { number, is_late: bucket & LATE != 0 },
+            counts: &SealedCounts::of_cell(number, cell),
             gauge,
             bins,
-            cell: Some(CellStep { place, from, to }),
+            cell: Some((cell, CellStep { place, from, to })),
         });
         to
     }
@@ -265,7 +266,15 @@ impl MetricArray {
 
     /// Records without a cell of the thread's own: for a thread that is ending, or if there is no
     /// place for another cell.
-    fn record_directly<R>(&self, now: Timestamp, op: impl Fn(OwnedCell<'_>, Origin) -> R) -> R {
+    //
+    // Out of line: a cell on the stack would make a large frame of each call of `record_slowly`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn record_directly<R>(
+        &self,
+        now: Timestamp,
+        op: impl Fn(OwnedCell<'_>, Origin) -> R,
+    ) -> R {
         let (cell, cold) = (ThreadCell::new(0), ColdEntry::new());
         let result = op(OwnedCell { cell: &cell, cold: &cold }, Origin::NONE);
         let number = self.config.bucket_number(now);
@@ -275,7 +284,7 @@ impl MetricArray {
         self.publish_lifetime_of_single(&counts, bins);
         self.publish(&SealRequest {
             target: Target::Bucket { number, is_late },
-            counts,
+            counts: &SealedCounts::of(number, &counts),
             gauge: GaugeCounts { entered: cell.entered(), ended: cell.ended() },
             bins,
             cell: None,

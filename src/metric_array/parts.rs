@@ -8,7 +8,7 @@ use super::cells::slab::slab;
 use super::cells::thread_cell::{CellState, ThreadCell};
 use super::history::descriptor::GaugeCounts;
 use super::history::descriptors::Descriptors;
-use super::history::{History, SealRequest, Target};
+use super::history::{History, SealRequest, SealedCounts, Target};
 use super::latency::BinSource;
 use crate::metric::{Counts, MetricEvent};
 use crate::time::WindowConfig;
@@ -42,6 +42,7 @@ impl BareHistory {
         let gauge = GaugeCounts::default();
         let target = Target::Bucket { number, is_late: false };
         let bins = BinSource::None;
+        let counts = &SealedCounts::of(number, &counts);
         let sealed = SealRequest { target, counts, gauge, bins, cell: None };
         self.history.publish(&self.config, &self.cells, &sealed);
     }

@@ -3,7 +3,7 @@
 use super::cells::thread_cache::{self, OwnedCell};
 use super::cells::thread_cell::{CellState, ThreadCell};
 use super::history::descriptor::{CellStep, GaugeCounts};
-use super::history::{SealRequest, Target};
+use super::history::{SealRequest, SealedCounts, Target};
 use super::latency::{Bin, BinSource, LatencyRecorder};
 use super::{MetricArray, Origin};
 use crate::histogram::HistogramConfig;
@@ -55,10 +55,10 @@ impl MetricArray {
         let recorder = found_recorder(cell, config);
         self.publish(&SealRequest {
             target: Target::Lifetime,
-            counts: Counts::ZERO,
+            counts: &SealedCounts::of(0, &Counts::ZERO),
             gauge,
             bins: recorder.map_or(BinSource::None, BinSource::Lifetime),
-            cell: Some(CellStep { place, from: sealed, to: retired }),
+            cell: Some((cell, CellStep { place, from: sealed, to: retired })),
         });
         stall::at(Point::RetiredByOwner);
         cell.set_recorder_word(0);
@@ -76,7 +76,7 @@ impl MetricArray {
             let Counts { min_rt, max_rt, .. } = *counts;
             self.publish(&SealRequest {
                 target: Target::Lifetime,
-                counts: Counts { min_rt, max_rt, ..Counts::ZERO },
+                counts: &SealedCounts::of(0, &Counts { min_rt, max_rt, ..Counts::ZERO }),
                 gauge: GaugeCounts::default(),
                 bins,
                 cell: None,

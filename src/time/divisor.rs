@@ -22,6 +22,12 @@ impl Divisor {
         self.value
     }
 
+    /// Returns the quotient of `u64::MAX`.
+    #[inline]
+    pub(crate) const fn quotient_of_max(self) -> u64 {
+        self.reciprocal
+    }
+
     /// Returns the quotient and the remainder of `dividend`.
     #[inline]
     pub(crate) const fn divide(self, dividend: u64) -> (u64, u64) {

@@ -172,6 +172,14 @@ impl WindowConfig {
         Timestamp::from_nanos(number * self.bucket.value())
     }
 
+    /// Returns whether the bucket with that number ends before the end of time. If its end is that
+    /// of time, this may return `false`.
+    #[inline]
+    pub(crate) const fn is_whole(&self, number: u64) -> bool {
+        // The start of the next bucket is at most `u64::MAX`.
+        number < self.bucket.quotient_of_max()
+    }
+
     #[expect(clippy::cast_possible_truncation, reason = "below the sample count, a usize")]
     pub(crate) const fn slot_of(&self, number: u64) -> usize {
         self.samples.divide(number).1 as usize

@@ -198,13 +198,17 @@ impl ThreadCell {
     /// Returns the index of the cell's recorder of response times, plus 1, or 0 if the cell has
     /// none.
     pub(crate) fn recorder_word(&self) -> u32 {
-        // Acquire: pairs with the Release in `set_recorder_word`. The recorder has been made.
-        self.link.load(Ordering::Acquire)
+        // Relaxed. The word changes only while the cell is retired, and the caller has acquired a
+        // state after that: the owner by adopting the cell, a reader by finding it not retired. If
+        // the cell is retired by now, a reader may find a later word; then its acquire fence makes
+        // it find that the head has moved on. The slab acquires the recorder itself.
+        self.link.load(Ordering::Relaxed)
     }
 
     /// Sets the index of the cell's recorder, plus 1, or 0 for none, as the owner.
     pub(crate) fn set_recorder_word(&self, word: u32) {
-        // Release: pairs with the Acquire in `recorder_word`.
+        // Release: pairs with the acquire fence of a reader, as in `recorder_word`. The publication
+        // that has retired the cell happens before.
         self.link.store(word, Ordering::Release);
     }
 
@@ -287,6 +291,14 @@ impl ThreadCell {
     #[inline]
     pub(crate) fn counts(&self) -> Counts {
         self.counts.counts()
+    }
+
+    /// Returns the counts since the cell was bound, for the owner only. A counter may be above its
+    /// ceiling.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "otherwise the counts are copied")]
+    pub(crate) fn owned_counts(&self) -> Counts {
+        self.counts.owned_counts()
     }
 
     /// Returns the sum of the response times since the cell was bound, in nanoseconds. Counts

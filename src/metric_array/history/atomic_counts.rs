@@ -29,42 +29,29 @@ impl EventWords {
         self.0.each_ref().map(get)
     }
 
-    /// Returns the counts of all events, with 0 for response times, whose sum takes two words.
-    #[inline]
-    pub(crate) fn plain(&self) -> [u64; MetricEvent::COUNT] {
-        let mut counts = self.load_all();
-        counts[MetricEvent::Rt as usize] = 0;
-        counts
-    }
-
-    /// Stores the sums of `words` and `counts`. They wrap around.
-    #[inline]
-    pub(crate) fn store_sum(&self, words: &Self, counts: &[u64; MetricEvent::COUNT]) {
-        for ((sum, word), count) in self.0.iter().zip(&words.0).zip(counts) {
-            sum.store(get(word).wrapping_add(*count), Ordering::Relaxed);
-        }
-    }
-
-    /// Stores the sums of `words` and `counts`, less `leaving`. They wrap around.
-    #[inline]
-    pub(crate) fn store_difference(
+    /// Stores the words of another block, changed by `change`, of all events but response times,
+    /// whose sum takes two words. Returns the bitwise or of these words.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of each publication")]
+    pub(crate) fn store_changed(
         &self,
         words: &Self,
-        counts: &[u64; MetricEvent::COUNT],
-        leaving: &[u64; MetricEvent::COUNT],
-    ) {
-        let parts = words.0.iter().zip(counts).zip(leaving);
-        for (sum, ((word, count), less)) in self.0.iter().zip(parts) {
-            sum.store(get(word).wrapping_add(*count).wrapping_sub(*less), Ordering::Relaxed);
-        }
-    }
-
-    /// Subtracts `counts`. No other thread writes at the same time. The differences wrap around.
-    #[inline]
-    pub(crate) fn subtract(&self, counts: &[u64; MetricEvent::COUNT]) {
-        for (difference, count) in self.0.iter().zip(counts) {
-            difference.store(get(difference).wrapping_sub(*count), Ordering::Relaxed);
-        }
+        change: impl Fn(u64, MetricEvent) -> u64,
+    ) -> u64 {
+        let mut bits = 0;
+        let mut store = |event: MetricEvent| {
+            let changed = change(words.load(event), event);
+            self.0[event as usize].store(changed, Ordering::Relaxed);
+            bits |= changed;
+        };
+        // Without a loop, whose events the compiler would look up.
+        store(MetricEvent::Pass);
+        store(MetricEvent::Block);
+        store(MetricEvent::Exception);
+        store(MetricEvent::Success);
+        store(MetricEvent::ReservedPass);
+        store(MetricEvent::Cancelled);
+        bits
     }
 
     #[inline]
@@ -118,17 +105,13 @@ impl AtomicCounts {
 
     /// Stores the sum of `words` and `counts`, as [`Counts::add`] defines it. Each word is stored
     /// as soon as it is loaded: a sum in between would be written to the stack.
-    #[inline]
-    pub(crate) fn store_sum(&self, words: &Self, counts: &Counts) {
+    #[inline(always)]
+    pub(crate) fn store_sum(&self, words: &Self, counts: Counts) {
         const RT: usize = MetricEvent::Rt as usize;
         let set = |word: &Payload, value| word.store(value, Ordering::Relaxed);
-        for (event, ((sum, word), count)) in
-            self.events.0.iter().zip(&words.events.0).zip(counts.events).enumerate()
-        {
-            if event != RT {
-                set(sum, get(word).saturating_add(count));
-            }
-        }
+        let events = &self.events;
+        events
+            .store_changed(&words.events, |sum, it| sum.saturating_add(counts.events[it as usize]));
         let (low, carry) = get(&words.events.0[RT]).overflowing_add(counts.events[RT]);
         set(&self.events.0[RT], low);
         let high = get(&words.rt_nanos_high) + counts.rt_nanos_high + u64::from(carry);

@@ -1,12 +1,14 @@
 //! The steps of one publication, and the running totals after it.
 
-use std::ops::{BitOr, Range};
+use std::ops::Range;
 
 use super::Target;
 use super::atomic_counts::{AtomicCounts, EventWords};
+use super::row::PackedCounts;
 use crate::metric::{CEILING, Counts, MetricEvent};
 use crate::metric_array::cells::thread_cell::CellState;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, RacyOnce};
+use crate::time::WindowConfig;
 
 /// The record of a publication: its steps, which any thread can complete, and the running totals
 /// after it.
@@ -114,10 +116,21 @@ impl Descriptor {
         }
     }
 
-    /// Sets the expired counts to the expired counts of `current` and `more`. As in the setters
-    /// below, no other thread writes this descriptor at the same time.
-    #[inline]
-    pub(crate) fn set_expired(&self, current: &Self, more: Option<&Counts>) {
+    /// Sets the expired counts to those of `current` and of a row that leaves its slot. As in the
+    /// setters below, no other thread writes this descriptor at the same time.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of most publications")]
+    pub(crate) fn add_expired(&self, current: &Self, row: PackedCounts) {
+        if row.has_seldom() {
+            self.expired.store_sum(&current.expired, row.counts());
+        } else {
+            self.expired.store_sum(&current.expired, row.frequent_counts());
+        }
+    }
+
+    /// Sets the expired counts to the expired counts of `current` and `more`.
+    #[inline(never)]
+    pub(crate) fn set_expired(&self, current: &Self, more: Option<Counts>) {
         match more {
             Some(more) => self.expired.store_sum(&current.expired, more),
             None => self.expired.store(&current.expired()),
@@ -125,8 +138,17 @@ impl Descriptor {
     }
 
     #[inline]
-    pub(crate) fn set_late(&self, current: &Self, more: Option<&Counts>) {
-        let (late, more) = (current.late(), more.copied());
+    pub(crate) fn set_late(&self, current: &Self, more: Option<Counts>) {
+        if more.is_none() && current.has_late.load(Ordering::Relaxed) == 0 {
+            set(&self.has_late, 0);
+        } else {
+            self.add_late(current, more);
+        }
+    }
+
+    #[cold]
+    fn add_late(&self, current: &Self, more: Option<Counts>) {
+        let late = current.late();
         set(&self.has_late, u64::from(late.is_some() || more.is_some()));
         let late = match (late, more) {
             (Some(mut late), Some(more)) => {
@@ -150,22 +172,53 @@ impl Descriptor {
         set(&self.recent_first, current.recent_first.load(Ordering::Relaxed));
         set(&self.recent_end, current.recent_end.load(Ordering::Relaxed));
         set(&self.recent_end_start, current.recent_end_start.load(Ordering::Relaxed));
-        self.recent.store_all(&current.recent.load_all());
+        let _ = self.recent.store_changed(&current.recent, |sum, _| sum);
     }
 
-    /// Sets the buckets of the recent sums, which must have been stored; or
-    /// [`UNKNOWN`](Self::UNKNOWN).
-    #[inline]
-    pub(crate) fn set_recent_numbers(&self, bucket_nanos: u64, Range { start, end }: Range<u64>) {
+    /// Sets the recent sums to those of `current`, with `more` and without `less`, and their
+    /// buckets.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of most publications")]
+    pub(crate) fn set_recent(
+        &self,
+        config: &WindowConfig,
+        current: &Self,
+        buckets: Range<u64>,
+        more: &PackedCounts,
+        less: &PackedCounts,
+    ) {
+        if more.has_seldom() || less.has_seldom() {
+            self.change_recent(config, current, buckets, |event| {
+                more.event(event).wrapping_sub(less.event(event))
+            });
+        } else {
+            self.change_recent(config, current, buckets, |event| {
+                more.frequent_event(event).wrapping_sub(less.frequent_event(event))
+            });
+        }
+    }
+
+    /// Sets the recent sums to those of `current`, plus `change`, which wraps around, and their
+    /// buckets; or [`UNKNOWN`](Self::UNKNOWN).
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of most publications")]
+    pub(crate) fn change_recent(
+        &self,
+        config: &WindowConfig,
+        current: &Self,
+        Range { start, end }: Range<u64>,
+        change: impl Fn(MetricEvent) -> u64,
+    ) {
+        let change = |sum: u64, event| sum.wrapping_add(change(event));
         // The bitwise or is below 2⁶² if and only if each sum is. A sealed count is at most 2⁶², so
         // the next sums do not overflow.
-        let are_small = self.recent.plain().into_iter().fold(0, BitOr::bitor) < CEILING;
+        let are_small = self.recent.store_changed(&current.recent, change) < CEILING;
         // The last bucket of all time may be cut short.
-        let end_start = end.checked_mul(bucket_nanos);
-        let is_whole = end_start.is_some_and(|it| it.checked_add(bucket_nanos - 1).is_some());
+        let is_known = are_small && config.is_whole(end);
         set(&self.recent_first, start);
-        set(&self.recent_end, if are_small && is_whole { end } else { Self::UNKNOWN });
-        set(&self.recent_end_start, end_start.unwrap_or(0));
+        set(&self.recent_end, if is_known { end } else { Self::UNKNOWN });
+        // Without a meaning if the sums are unknown: then it may wrap around.
+        set(&self.recent_end_start, end.wrapping_mul(config.bucket_nanos()));
     }
 
     #[inline]
@@ -175,11 +228,11 @@ impl Descriptor {
             set(&self.slot_from, from);
             set(&self.slot_to, to);
         }
-        set(&self.place, cell.map_or(0, |step| u64::from(step.place) + 1));
-        if let Some(CellStep { from, to, .. }) = cell {
-            set(&self.state_from, from.0);
-            set(&self.state_to, to.0);
-        }
+        let (place, from, to) = cell
+            .map_or((0, 0, 0), |CellStep { place, from, to }| (u64::from(place) + 1, from.0, to.0));
+        set(&self.place, place);
+        set(&self.state_from, from);
+        set(&self.state_to, to);
     }
 
     /// Returns the steps. They belong to one publication only if the head is still the same after
@@ -219,17 +272,18 @@ impl Descriptor {
         self.late.get().map(AtomicCounts::load)
     }
 
-    /// Returns the recent sums. The word of response times is not a sum: that would take two words.
-    #[inline]
-    pub(crate) const fn recent(&self) -> &EventWords {
-        &self.recent
-    }
-
     /// Returns the buckets of the recent sums; `None` if the sums are unknown.
     #[inline]
     pub(crate) fn recent_numbers(&self) -> Option<Range<u64>> {
         let end = self.recent_end.load(Ordering::Relaxed);
         (end != Self::UNKNOWN).then(|| self.recent_first.load(Ordering::Relaxed)..end)
+    }
+
+    /// Returns the number of the first bucket of the recent sums, and the number after that of the
+    /// last one, or [`UNKNOWN`](Self::UNKNOWN).
+    #[inline]
+    pub(crate) fn recent_words(&self) -> (u64, u64) {
+        (self.recent_first.load(Ordering::Relaxed), self.recent_end.load(Ordering::Relaxed))
     }
 
     /// Returns the number and the start of the bucket after the recent sums. If the sums are

@@ -16,27 +16,31 @@ const FIRST: u32 = 2;
 ///
 /// # Orderings
 ///
-/// A push onto a stack releases, and the load of its top acquires: a thread that takes a descriptor
-/// comes after all earlier fillings and publications of it and of its spare row. Readers may still
-/// read both; see [`History`](super::History). The tag grows with each change, so a stale
+/// To free a descriptor releases, and to take it acquires: a thread that takes a descriptor comes
+/// after all earlier fillings and publications of it and of its spare row. Readers may still read
+/// both; see [`History`](super::History). The tag of the stack grows with each change, so a stale
 /// compare-exchange fails (ABA).
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     first: [Descriptor; FIRST as usize],
+    /// For each of the first descriptors, 1 while it is current or taken, and 0 while it is free.
+    is_taken: [AtomicU32; FIRST as usize],
     more: Pool<Descriptor>,
+    /// The number of further descriptors that were made.
     made: AtomicU32,
-    /// Two Treiber stacks of free descriptors, `{ tag: 40, index + 1: 24 }` with 0 for an empty
-    /// stack: one for the first descriptors, and one for the others.
-    free: [AtomicU64; 2],
+    /// A Treiber stack of further descriptors that are free, `{ tag: 40, index + 1: 24 }` with 0
+    /// for an empty stack.
+    free: AtomicU64,
 }
 
 impl Descriptors {
     pub(crate) fn new() -> Self {
         Self {
             first: std::array::from_fn(|_| Descriptor::new()),
+            is_taken: [AtomicU32::new(1), AtomicU32::new(0)],
             more: Pool::with_capacity(1),
-            made: AtomicU32::new(1),
-            free: [AtomicU64::new(0), AtomicU64::new(0)],
+            made: AtomicU32::new(0),
+            free: AtomicU64::new(0),
         }
     }
 
@@ -57,17 +61,40 @@ impl Descriptors {
     /// look-up in the pool.
     #[inline]
     pub(crate) fn take(&self) -> (u32, &Descriptor) {
-        if let Some(descriptor) = self.free.iter().find_map(|free| self.take_from(free)) {
-            return descriptor;
-        }
-        let index = self.made.fetch_add(1, Ordering::Relaxed);
-        let first = self.first.get(index as usize);
-        let more = || self.more.make(index - FIRST, Descriptor::new);
-        (index, first.unwrap_or_else(more))
+        // Not a loop, which takes twice as many instructions.
+        let first = if self.take_first(0) {
+            0
+        } else if self.take_first(1) {
+            1
+        } else {
+            return self.take_further();
+        };
+        (first, &self.first[first as usize])
     }
 
-    /// Takes a descriptor from one of the two stacks.
+    /// Takes one of the first descriptors. Returns whether it was free.
     #[inline]
+    fn take_first(&self, index: usize) -> bool {
+        let is_taken = &self.is_taken[index];
+        if is_taken.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        stall::at(Point::FreeDescriptorSeen);
+        // Acquire: pairs with the Release in `give`. The head has moved on from the descriptor. If
+        // two threads have found it free, only one of them succeeds.
+        is_taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_further(&self) -> (u32, &Descriptor) {
+        self.take_from(&self.free).unwrap_or_else(|| {
+            let index = self.made.fetch_add(1, Ordering::Relaxed);
+            (FIRST + index, self.more.make(index, Descriptor::new))
+        })
+    }
+
+    /// Takes a descriptor from the stack.
     fn take_from(&self, free: &AtomicU64) -> Option<(u32, &Descriptor)> {
         // Acquire: pairs with the Release in `give`. The head has moved on from the descriptor.
         let mut top = free.load(Ordering::Acquire);
@@ -90,7 +117,18 @@ impl Descriptors {
     /// Frees a descriptor that is no longer the current one.
     #[inline]
     pub(crate) fn give(&self, index: u32, descriptor: &Descriptor) {
-        let free = &self.free[usize::from(index >= FIRST)];
+        match self.is_taken.get(index as usize) {
+            // Release: pairs with the Acquire in `take`. A store, since no other thread changes the
+            // word while the descriptor is taken.
+            Some(is_taken) => is_taken.store(0, Ordering::Release),
+            None => self.give_further(index, descriptor),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn give_further(&self, index: u32, descriptor: &Descriptor) {
+        let free = &self.free;
         let mut top = free.load(Ordering::Relaxed);
         loop {
             descriptor.next_free().store(index_of(top), Ordering::Relaxed);
@@ -107,21 +145,21 @@ impl Descriptors {
 #[cfg(all(test, not(loom)))]
 impl Descriptors {
     pub(crate) fn made(&self) -> u32 {
-        self.made.load(Ordering::Relaxed)
+        FIRST + self.made.load(Ordering::Relaxed)
     }
 
     /// Returns the free descriptors, by their indices plus 1. No thread may publish during the
     /// call.
     pub(crate) fn free_ones(&self) -> impl Iterator<Item = u32> {
-        self.free.iter().flat_map(|free| {
-            let top = index_of(free.load(Ordering::Relaxed));
-            let free = std::iter::successors(Some(top), |&index| {
-                let descriptor = self.get(index.checked_sub(1)?);
-                Some(descriptor.next_free().load(Ordering::Relaxed))
-            });
-            // One more than were made: enough to reveal a cycle in the list.
-            free.take(self.made() as usize + 1)
-        })
+        let first = (1..).zip(&self.is_taken);
+        let first = first.filter(|(_, is_taken)| is_taken.load(Ordering::Relaxed) == 0);
+        let top = index_of(self.free.load(Ordering::Relaxed));
+        let further = std::iter::successors(Some(top), |&index| {
+            let descriptor = self.get(index.checked_sub(1)?);
+            Some(descriptor.next_free().load(Ordering::Relaxed))
+        });
+        // One more than were made: enough to reveal a cycle in the list.
+        first.map(|(index, _)| index).chain(further.take(self.made() as usize + 1))
     }
 }
 

@@ -9,30 +9,29 @@ mod tagged_index;
 use std::ops::Range;
 
 use crate::collections::Pool;
-use crate::metric::Counts;
 use crate::metric_array::cells::cell_table::CellTable;
+use crate::metric_array::cells::thread_cell::ThreadCell;
 use crate::metric_array::latency::{BinSource, SealedBins};
 use crate::sync::stall::{self, Point};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::time::WindowConfig;
-use atomic_counts::EventWords;
 use descriptor::{CellStep, Descriptor, GaugeCounts, SlotStep, Steps};
 use descriptors::Descriptors;
-use row::Rows;
-pub(crate) use row::{CountsSum, Row};
+pub(crate) use row::{CountsSum, Row, SealedCounts};
+use row::{PackedCounts, Rows};
 use tagged_index::{INDEX_BITS, index_of, next_word};
 
 /// Counts to seal.
 #[derive(Debug)]
 pub(crate) struct SealRequest<'a> {
     pub(crate) target: Target,
-    pub(crate) counts: Counts,
+    pub(crate) counts: &'a SealedCounts,
     /// Gauge counts that move into the history as well.
     pub(crate) gauge: GaugeCounts,
     /// The response times by bins.
     pub(crate) bins: BinSource<'a>,
-    /// The step that seals the cell, if the counts come from a cell.
-    pub(crate) cell: Option<CellStep>,
+    /// The cell that the counts come from, which the caller owns, and the step that seals it.
+    pub(crate) cell: Option<(&'a ThreadCell, CellStep)>,
 }
 
 /// Where counts go.
@@ -271,30 +270,58 @@ impl History {
         sealed: &SealRequest<'_>,
     ) {
         let (index, draft) = self.descriptors.take();
-        let mut spare = draft.spare_of(sealed.target).load(Ordering::Relaxed);
+        let spare = draft.spare_of(sealed.target).load(Ordering::Relaxed);
         // Release: pairs with the acquire fence in `is_still`. A reader that sees a word that is
         // filled from here on sees that the head has moved on since the descriptor and the row were
         // last current.
         fence(Ordering::Release);
-        let (head, current) = loop {
+        let head = self.complete_head(cells);
+        stall::at(Point::HeadRead);
+        let current = self.descriptor(head);
+        if let Some(slot) = self.fill_next(draft, config, current, sealed, spare)
+            && let Ok(published) = self.replace_head(head, index)
+        {
+            self.perform_own_steps(published, Some(slot), sealed);
+            self.descriptors.give(head.descriptor(), current);
+        } else {
+            self.publish_slowly(config, cells, sealed, (index, draft, spare));
+        }
+    }
+
+    /// Publishes counts with a descriptor and a spare row that were taken, in any case, and until
+    /// no other thread publishes at the same time.
+    #[inline(never)]
+    fn publish_slowly(
+        &self,
+        config: &WindowConfig,
+        cells: &CellTable,
+        sealed: &SealRequest<'_>,
+        (index, draft, mut spare): (u32, &Descriptor, u32),
+    ) {
+        loop {
             let head = self.complete_head(cells);
             stall::at(Point::HeadRead);
             let current = self.descriptor(head);
             let slot = self.fill(draft, config, current, sealed, &mut spare);
-            stall::at(Point::Filled);
-            let next = head.next(index);
-            // Release: publishes the descriptor and the row. If the compare-exchange succeeds,
-            // nothing was published since `head` was read, so they were made from the current
-            // state. There is no ABA, since the tag grows.
-            let published =
-                self.head.compare_exchange(head.0, next.0, Ordering::Release, Ordering::Relaxed);
-            if published.is_ok() {
-                stall::at(Point::Published);
-                self.perform_steps(next, Steps { slot, cell: sealed.cell }, cells);
-                break (head, current);
+            if let Ok(published) = self.replace_head(head, index) {
+                self.perform_own_steps(published, slot, sealed);
+                return self.descriptors.give(head.descriptor(), current);
             }
-        };
-        self.descriptors.give(head.descriptor(), current);
+        }
+    }
+
+    /// Publishes a descriptor that follows `head`, and the row that was filled with it. Returns the
+    /// new head; the error is that another thread has published since `head` was read.
+    #[inline]
+    fn replace_head(&self, head: Head, index: u32) -> Result<Head, ()> {
+        stall::at(Point::Filled);
+        let next = head.next(index);
+        // Release: publishes the descriptor and the row. If the compare-exchange succeeds, nothing
+        // was published since `head` was read, so they were made from the current state. There is
+        // no ABA, since the tag grows.
+        let published =
+            self.head.compare_exchange(head.0, next.0, Ordering::Release, Ordering::Relaxed);
+        published.map(|_| next).map_err(drop)
     }
 
     /// Fills a descriptor, and a row if the counts go into a row, with the publication that follows
@@ -305,10 +332,6 @@ impl History {
     /// `spare` is the row to fill, plus 1, or 0 for a new row. The row that the publication
     /// replaces becomes the descriptor's spare row. Returns the step that puts the filled row into
     /// its slot.
-    //
-    // Out of line, and one part after the other: if it is inlined into the loop of `publish`, the
-    // compiler keeps copies of all words, which takes longer than loading them again.
-    #[inline(never)]
     fn fill(
         &self,
         draft: &Descriptor,
@@ -321,38 +344,89 @@ impl History {
             Target::Bucket { number, is_late } => (number, is_late),
             Target::Lifetime => return Some(self.fill_lifetime(draft, current, sealed, spare)),
         };
-        let counts = &sealed.counts;
+        let counts = sealed.counts;
         let slot = config.slot_of(number);
         // Acquire: as in `row_in`.
         let from = self.slots[slot].load(Ordering::Acquire);
         let found = self.row(from).map(|row| (row, row.bucket()));
         let (has_row, leaving, same) = match found {
             _ if is_late => (false, None, None),
-            Some((row, bucket)) if bucket < number => (true, Some(row), None),
+            Some((row, bucket)) if bucket < number => (true, Some(row.counts()), None),
             Some((row, bucket)) if bucket == number => (true, None, Some(row)),
             // The slot has gone on to a later bucket.
-            Some(_) => (false, None, None),
+            Some(_) => (false, Some(counts.counts()), None),
             None => (true, None, None),
         };
-        match leaving {
-            Some(row) => draft.set_expired(current, Some(&row.counts())),
-            None => draft.set_expired(current, Some(counts).filter(|_| !has_row && !is_late)),
-        }
-        draft.set_late(current, Some(counts).filter(|_| is_late));
+        draft.set_expired(current, leaving);
+        draft.set_late(current, is_late.then(|| counts.counts()));
         draft.set_gauge(current, sealed.gauge);
         let step = has_row.then(|| {
             self.rows.fill(self.spare_row(spare), number, counts, same);
             self.fill_bins(*spare, sealed.bins, same.and_then(|_| self.bins_of(from)));
-            self.fill_recent(draft, config, current, sealed, (number, slot));
+            self.fill_recent(draft, config, current, counts, number);
             SlotStep { slot, from, to: next_word(from, *spare) }
         });
         if !has_row {
             draft.copy_recent(current);
         }
-        draft.set_steps(step, sealed.cell);
+        draft.set_steps(step, sealed.cell.map(|(_, step)| step));
         let left = if has_row { index_of(from) } else { *spare };
         draft.spare_row().store(left, Ordering::Relaxed);
         step
+    }
+
+    /// Does what [`fill`](Self::fill) does, in the usual case: the sealed bucket follows the recent
+    /// sums, all rows are packed, the slot has a row of an earlier bucket, and there is a spare
+    /// row. Returns `None` in other cases.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of most publications")]
+    fn fill_next(
+        &self,
+        draft: &Descriptor,
+        config: &WindowConfig,
+        current: &Descriptor,
+        sealed: &SealRequest<'_>,
+        spare: u32,
+    ) -> Option<SlotStep> {
+        let Target::Bucket { number, is_late: false } = sealed.target else { return None };
+        let SealedCounts::Packed(counts) = sealed.counts else { return None };
+        let (first, end) = current.recent_words();
+        let samples = config.sample_count();
+        // The sums have N − 1 buckets.
+        if number != end || number.wrapping_sub(first) != samples as u64 - 1 {
+            return None;
+        }
+        let filled = spare.checked_sub(1)?;
+        let slot = config.slot_of(number);
+        // Acquire: as in `row_in`.
+        let from = self.slots[slot].load(Ordering::Acquire);
+        let leaving = self.packed_row(from).filter(|row| row.bucket() < number)?;
+        draft.add_expired(current, leaving);
+        // One bucket leaves the recent sums. It is N − 1 before the sealed bucket, so its row is in
+        // the next slot, if there is one.
+        let next = if slot + 1 == samples { 0 } else { slot + 1 };
+        // Acquire: as in `row_in`.
+        let less = self.packed_row(self.slots[next].load(Ordering::Acquire))?;
+        let less = if less.bucket() == first { less } else { PackedCounts::ZERO };
+        // A window of one bucket has no recent sums: no bucket enters them, and none leaves.
+        let more = if samples == 1 { &PackedCounts::ZERO } else { counts };
+        draft.set_recent(config, current, first + 1..number + 1, more, &less);
+        self.rows.fill_packed(filled, counts);
+        self.fill_bins(spare, sealed.bins, None);
+        draft.set_late(current, None);
+        draft.set_gauge(current, sealed.gauge);
+        let step = SlotStep { slot, from, to: next_word(from, spare) };
+        draft.set_steps(Some(step), sealed.cell.map(|(_, step)| step));
+        draft.spare_row().store(index_of(from), Ordering::Relaxed);
+        Some(step)
+    }
+
+    /// Returns the counts of the row in a slot with that word; `None` if there is no row, or if it
+    /// is wide.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of most publications")]
+    fn packed_row(&self, word: u64) -> Option<PackedCounts> {
+        self.rows.get_packed(index_of(word).checked_sub(1)?)
     }
 
     /// Returns the index of the spare row, and makes one if there is none.
@@ -390,60 +464,38 @@ impl History {
         draft.set_late(current, None);
         draft.set_gauge(current, sealed.gauge);
         draft.copy_recent(current);
-        self.rows.fill(self.spare_row(spare), 0, &sealed.counts, self.row(from));
+        self.rows.fill(self.spare_row(spare), 0, sealed.counts, self.row(from));
         self.fill_bins(*spare, sealed.bins, self.bins_of(from));
         let step = SlotStep { slot, from, to: next_word(from, *spare) };
-        draft.set_steps(Some(step), sealed.cell);
+        draft.set_steps(Some(step), sealed.cell.map(|(_, step)| step));
         draft.spare_lifetime_row().store(index_of(from), Ordering::Relaxed);
         step
     }
 
-    /// Fills the recent sums of a descriptor. They include the sealed counts, which go into `slot`.
-    #[inline(never)]
+    /// Fills the recent sums of a descriptor. They include the sealed counts of that bucket.
     fn fill_recent(
         &self,
         draft: &Descriptor,
         config: &WindowConfig,
         current: &Descriptor,
-        sealed: &SealRequest<'_>,
-        (number, slot): (u64, usize),
+        counts: &SealedCounts,
+        number: u64,
     ) {
         let Some(before) = current.recent_numbers() else { return draft.copy_recent(current) };
         let samples = config.sample_count();
         let end = before.end.max(number + 1);
         let first = end.saturating_sub(samples as u64 - 1);
-        let recent = draft.recent();
+        let mut change = if number >= first { counts.counts().events } else { [0; _] };
         // The buckets that leave the recent sums: one, unless there was a gap. There are no more
         // than N, unless the start and the end of `before` are of different publications.
-        let leaving = before.start..first.min(before.end);
-        if leaving.start + 1 == leaving.end && number == before.end {
-            // The leaving bucket is N − 1 before the sealed bucket, so its row is in the next slot.
-            let next = if slot + 1 == samples { 0 } else { slot + 1 };
-            let row = self.row_in(next).filter(|row| row.bucket() == leaving.start);
-            let (recent_before, more) = (current.recent(), &sealed.counts.events);
-            match row {
-                Some(row) => recent.store_difference(recent_before, more, &row.events()),
-                None => recent.store_sum(recent_before, more),
+        for bucket in (before.start..first.min(before.end)).take(samples) {
+            let row = self.row_in(config.slot_of(bucket)).filter(|row| row.bucket() == bucket);
+            for (count, less) in change.iter_mut().zip(row.map_or([0; _], Row::events)) {
+                // Wraps around, as the sum of the word and the change.
+                *count = count.wrapping_sub(less);
             }
-        } else {
-            if number >= first {
-                recent.store_sum(current.recent(), &sealed.counts.events);
-            } else {
-                recent.store_all(&current.recent().load_all());
-            }
-            leaving
-                .take(samples)
-                .for_each(|bucket| self.subtract_row(recent, config.slot_of(bucket), bucket));
         }
-        draft.set_recent_numbers(config.bucket_nanos(), first..end);
-    }
-
-    /// Subtracts the row of a bucket, if there is one.
-    #[inline]
-    fn subtract_row(&self, recent: &EventWords, slot: usize, bucket: u64) {
-        if let Some(row) = self.row_in(slot).filter(|row| row.bucket() == bucket) {
-            recent.subtract(&row.events());
-        }
+        draft.change_recent(config, current, first..end, |event| change[event as usize]);
     }
 
     /// Completes a publication. Any thread may call this, at any later time.
@@ -460,18 +512,40 @@ impl History {
     /// Takes the steps of a publication, and marks the head as complete.
     fn perform_steps(&self, head: Head, steps: Steps, cells: &CellTable) {
         stall::at(Point::StepsRead);
-        if let Some(SlotStep { slot, from, to }) = steps.slot {
+        self.change_slot(steps.slot);
+        if let Some(CellStep { place, from, to }) = steps.cell
+            && let Some(cell) = cells.cell(place)
+        {
+            cell.unbind(from, to);
+        }
+        self.mark_complete(head);
+    }
+
+    /// Does the same, as the publisher, which need not look up the cell.
+    #[inline]
+    fn perform_own_steps(&self, head: Head, slot: Option<SlotStep>, sealed: &SealRequest<'_>) {
+        stall::at(Point::Published);
+        stall::at(Point::StepsRead);
+        self.change_slot(slot);
+        if let Some((cell, CellStep { from, to, .. })) = sealed.cell {
+            cell.unbind(from, to);
+        }
+        self.mark_complete(head);
+    }
+
+    #[inline]
+    fn change_slot(&self, step: Option<SlotStep>) {
+        if let Some(SlotStep { slot, from, to }) = step {
             // Fails if the step was taken before: the tag of a slot only grows. Release: pairs with
             // the Acquire in `row_in`.
             let slot = &self.slots[slot];
             let _ = slot.compare_exchange(from, to, Ordering::Release, Ordering::Relaxed);
         }
         stall::at(Point::SlotChanged);
-        if let Some(CellStep { place, from, to }) = steps.cell
-            && let Some(cell) = cells.cell(place)
-        {
-            cell.unbind(from, to);
-        }
+    }
+
+    #[inline]
+    fn mark_complete(&self, head: Head) {
         stall::at(Point::CellSealed);
         let completed = head.completed();
         // Release: pairs with the Acquire in `complete_head`. All steps happen before: this thread

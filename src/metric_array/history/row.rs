@@ -3,6 +3,7 @@
 use super::atomic_counts::AtomicCounts;
 use crate::collections::Pool;
 use crate::metric::{Counts, MetricEvent};
+use crate::metric_array::cells::thread_cell::ThreadCell;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Payload, RacyOnce, payload, seen_payload};
 
 /// The number of rows that are made together.
@@ -76,20 +77,130 @@ impl Field {
     }
 }
 
-/// Packs the counts of a bucket; returns `None` if a number has no room.
+/// Returns whether most buckets do not have that event. The fields of such events are above
+/// [`BUCKET`] and [`RT_COUNT`], and no other field is.
 #[inline]
+const fn is_seldom(event: MetricEvent) -> bool {
+    match event {
+        MetricEvent::Block
+        | MetricEvent::Exception
+        | MetricEvent::ReservedPass
+        | MetricEvent::Cancelled => true,
+        MetricEvent::Pass | MetricEvent::Success | MetricEvent::Rt => false,
+    }
+}
+
+/// The counts of a bucket, in the words of a packed row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PackedCounts([u64; WORDS]);
+
+impl PackedCounts {
+    pub(crate) const ZERO: Self = Self([0; WORDS]);
+
+    #[inline]
+    pub(crate) fn counts(&self) -> Counts {
+        unpack(&self.0)
+    }
+
+    /// Returns the bucket's number.
+    #[inline]
+    pub(crate) const fn bucket(&self) -> u64 {
+        BUCKET.get(&self.0)
+    }
+
+    /// Returns whether an event that is seldom was counted. If not, such events need not be
+    /// unpacked.
+    #[inline]
+    pub(crate) const fn has_seldom(&self) -> bool {
+        let [header, .., last] = self.0;
+        (header >> BUCKET.bits | last >> RT_COUNT.bits) != 0
+    }
+
+    /// Returns the counts, which have no event that is seldom.
+    #[inline]
+    pub(crate) fn frequent_counts(&self) -> Counts {
+        Counts {
+            events: MetricEvent::EVENTS.map(|event| self.frequent_event(event)),
+            ..self.counts()
+        }
+    }
+
+    /// Returns the count of `event`, as 0 if the event is seldom.
+    #[inline]
+    pub(crate) const fn frequent_event(&self, event: MetricEvent) -> u64 {
+        if is_seldom(event) { 0 } else { self.event(event) }
+    }
+
+    /// Returns the count of `event`. That of response times is their sum.
+    #[inline]
+    pub(crate) const fn event(&self, event: MetricEvent) -> u64 {
+        field_of(event).get(&self.0)
+    }
+}
+
+/// Counts to seal.
+#[derive(Debug)]
+pub(crate) enum SealedCounts {
+    Packed(PackedCounts),
+    /// Counts with a number that has no room in a packed row.
+    Wide(Counts),
+}
+
+impl SealedCounts {
+    /// Packs the counts of a bucket.
+    pub(crate) fn of(bucket: u64, counts: &Counts) -> Self {
+        pack(bucket, counts).map_or(Self::Wide(*counts), |words| Self::Packed(PackedCounts(words)))
+    }
+
+    /// Packs the counts of a cell, as its owner: from the cell itself, since a copy would be
+    /// written to the stack.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "otherwise the counts are copied")]
+    pub(crate) fn of_cell(bucket: u64, cell: &ThreadCell) -> Self {
+        match pack(bucket, &cell.owned_counts()) {
+            Some(words) => Self::Packed(PackedCounts(words)),
+            None => Self::wide(cell),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wide(cell: &ThreadCell) -> Self {
+        Self::Wide(cell.counts())
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        match self {
+            Self::Packed(packed) => packed.counts(),
+            Self::Wide(counts) => *counts,
+        }
+    }
+}
+
+/// Packs the counts of a bucket; returns `None` if a number has no room.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "otherwise the counts are copied")]
 fn pack(bucket: u64, counts: &Counts) -> Option<[u64; WORDS]> {
     let mut words = [0; WORDS];
     let mut excess = BUCKET.put(&mut words, bucket) | counts.rt_nanos_high;
     // Without a loop, whose fields the compiler would look up.
     let mut put = |event| excess |= field_of(event).put(&mut words, counts.events[event as usize]);
     put(MetricEvent::Pass);
-    put(MetricEvent::Block);
-    put(MetricEvent::Exception);
     put(MetricEvent::Success);
     put(MetricEvent::Rt);
-    put(MetricEvent::ReservedPass);
-    put(MetricEvent::Cancelled);
+    let [block, exception, reserved, cancelled] = [
+        MetricEvent::Block,
+        MetricEvent::Exception,
+        MetricEvent::ReservedPass,
+        MetricEvent::Cancelled,
+    ];
+    let count = |event| counts.events[event as usize];
+    if count(block) | count(exception) | count(reserved) | count(cancelled) != 0 {
+        put(block);
+        put(exception);
+        put(reserved);
+        put(cancelled);
+    }
     excess |= RT_COUNT.put(&mut words, counts.rt_count);
     excess |= MAX_RT.put(&mut words, counts.max_rt);
     excess |= MAX_CONCURRENCY.put(&mut words, counts.max_concurrency);
@@ -253,39 +364,50 @@ impl Rows {
         self.wide.get()?.find(index)
     }
 
+    /// Returns the counts of the row with that index, which must have been made; `None` if it is
+    /// wide.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of most publications")]
+    pub(super) fn get_packed(&self, index: u32) -> Option<PackedCounts> {
+        let packed = self.packed.get(index);
+        let header = packed.header.load(Ordering::Relaxed);
+        (header & WIDE == 0).then(|| PackedCounts(Row { packed, header, wide: None }.words()))
+    }
+
     /// Fills a row that no other thread writes: with `counts`, and the counts of `other` if there
     /// is one.
-    #[inline]
-    pub(super) fn fill(&self, index: u32, bucket: u64, counts: &Counts, other: Option<Row<'_>>) {
-        match other {
-            None => self.fill_with(index, bucket, counts),
-            Some(other) => self.fill_with_sum(index, bucket, counts, other),
+    pub(super) fn fill(
+        &self,
+        index: u32,
+        bucket: u64,
+        counts: &SealedCounts,
+        other: Option<Row<'_>>,
+    ) {
+        let mut sum = counts.counts();
+        if let Some(other) = other {
+            sum.add(&other.counts());
+        }
+        match SealedCounts::of(bucket, &sum) {
+            SealedCounts::Packed(packed) => self.fill_packed(index, &packed),
+            SealedCounts::Wide(counts) => self.fill_wide(index, bucket, &counts),
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn fill_with_sum(&self, index: u32, bucket: u64, counts: &Counts, other: Row<'_>) {
-        let mut sum = other.counts();
-        sum.add(counts);
-        self.fill_with(index, bucket, &sum);
-    }
-
+    /// Fills a row that no other thread writes with packed counts.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "otherwise all registers are saved once more")]
-    fn fill_with(&self, index: u32, bucket: u64, counts: &Counts) {
+    #[expect(clippy::inline_always, reason = "part of most publications")]
+    pub(super) fn fill_packed(
+        &self,
+        index: u32,
+        &PackedCounts([header, words @ ..]): &PackedCounts,
+    ) {
         let packed = self.packed.get(index);
-        let Some([header, words @ ..]) = pack(bucket, counts) else {
-            return self.fill_wide(index, bucket, counts);
-        };
         packed.header.store(header, Ordering::Relaxed);
         for (word, value) in packed.words.iter().zip(words) {
             word.store(value, Ordering::Relaxed);
         }
     }
 
-    #[cold]
-    #[inline(never)]
     fn fill_wide(&self, index: u32, bucket: u64, counts: &Counts) {
         let wide = self.wide.get_or_init(|| Pool::with_capacity(self.packed.capacity()));
         let wide = wide.make(index, WideRow::new);
@@ -389,7 +511,7 @@ mod tests {
     /// Fills a row and reads it. Returns whether it is wide.
     #[track_caller]
     fn is_wide(rows: &Rows, bucket: u64, counts: &Counts) -> bool {
-        rows.fill(2, bucket, counts, None);
+        rows.fill(2, bucket, &SealedCounts::of(bucket, counts), None);
         let row = rows.get(2);
         assert_eq!(row.bucket(), bucket);
         assert_eq!(words_of(&row.counts()), words_of(counts));
@@ -452,13 +574,14 @@ mod tests {
     #[test]
     fn sums_of_packed_rows_may_be_wide() {
         let rows = rows();
-        rows.fill(0, 5, &most(), None);
-        rows.fill(1, 5, &most(), Some(rows.get(0)));
+        let sealed = SealedCounts::of(5, &most());
+        rows.fill(0, 5, &sealed, None);
+        rows.fill(1, 5, &sealed, Some(rows.get(0)));
         let mut sum = most();
         sum.add(&most());
         assert_eq!(words_of(&rows.get(1).counts()), words_of(&sum));
         assert!(rows.get(1).wide.is_some() && rows.get(0).wide.is_none());
-        rows.fill(2, 5, &most(), Some(rows.get(1)));
+        rows.fill(2, 5, &sealed, Some(rows.get(1)));
         sum.add(&most());
         assert_eq!(words_of(&rows.get(2).counts()), words_of(&sum));
     }
