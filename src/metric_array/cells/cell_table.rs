@@ -165,9 +165,9 @@ impl CellTable {
         first.for_each(first.active.load(), &mut visit);
         let Some(more) = self.more.get() else { return };
         for_each_bit(more.active.load(), |bit| match more.near.get(bit).map(RacyOnce::get) {
-            Some(group) => {
-                group.into_iter().for_each(|it| it.for_each(it.active.load(), &mut visit))
-            }
+            Some(Some(group)) => group.for_each(group.active.load(), &mut visit),
+            // A place is stored in its group before the group is in the mask.
+            Some(None) => {}
             None => more.for_each_in_levels(&mut visit),
         });
     }
@@ -530,8 +530,8 @@ mod tests {
         assert_eq!(groups.len(), 128, "32 near groups, and levels of 32 and 64");
         for (place, cell, _) in added {
             let found = groups[place as usize / 32].cells[place as usize % 32].get();
-            assert!(found.is_some_and(|found| std::ptr::eq(found, cell)), "{place}");
-            assert!(table.cell(place).is_some_and(|found| std::ptr::eq(found, cell)), "{place}");
+            assert!(found.is_some_and(|found| ptr::eq(found, cell)), "{place}");
+            assert!(table.cell(place).is_some_and(|found| ptr::eq(found, cell)), "{place}");
         }
     }
 
@@ -609,7 +609,7 @@ mod tests {
         let taken: Vec<_> = (0..70).filter_map(|_| table.add()).collect();
         assert_eq!(taken.len(), 70);
         for (place, cell, _) in &taken {
-            assert!(table.cell(*place).is_some_and(|found| std::ptr::eq(found, *cell)));
+            assert!(table.cell(*place).is_some_and(|found| ptr::eq(found, *cell)));
         }
         let states = taken.iter().map(|(_, cell, state)| (*cell, *state)).collect::<Vec<_>>();
         drop(table);
