@@ -140,8 +140,8 @@ pin_project! {
     }
 }
 
-/// What becomes of a request for which the service is not called at once. In boxes: the futures of
-/// the other requests should be small.
+/// A request for which the service is not called at once. In boxes: the futures of the other
+/// requests should be small.
 pub(crate) enum Otherwise<S: HttpService<A>, A, L: LayerOf<S, A>> {
     Answer(Box<AnswerOf<S, A, L>>),
     Wait(Box<Waiting<S, A, L>>),
