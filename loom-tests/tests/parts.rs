@@ -101,6 +101,26 @@ fn reader_beside_two_publishers_finds_one_moment() {
     });
 }
 
+/// A history of two slots in which buckets 0 to 3 were sealed. One thread seals buckets 4 and 5, by
+/// two descriptors, each with another spare row than before. Another thread also seals bucket 5. It
+/// may take a descriptor that the first one has freed. Then it fills the row that is spare by then,
+/// not the former spare row, which has bucket 4.
+#[test]
+fn publisher_fills_the_row_that_is_spare_when_it_takes_the_descriptor() {
+    explore(Some(1), || {
+        let history = Arc::new(BareHistory::new(2));
+        (0..4).for_each(|number| history.seal(number, 1));
+        let other = {
+            let history = history.clone();
+            thread::spawn(move || history.seal(5, 1_000))
+        };
+        history.seal(4, 10);
+        history.seal(5, 100);
+        other.join().unwrap();
+        assert_eq!([4, 5].map(|number| history.passes(number)), [[10, 4], [1_100, 4]]);
+    });
+}
+
 /// One thread frees two descriptors, the last ones of `before` that were taken, while another takes
 /// two. After two further takes, each descriptor was taken once.
 fn explore_free_descriptors(before: u32) {
