@@ -5,6 +5,8 @@ pub(super) mod descriptor;
 pub(super) mod descriptors;
 mod row;
 mod tagged_index;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::ops::Range;
 
