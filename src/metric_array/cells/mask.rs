@@ -10,9 +10,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// A place is removed by a thread that has found its cell idle, and inserted by the cell's owner
 /// once the cell is no longer idle. An insertion changes the word even if the bit is set. If the
 /// insertion precedes the load by the removing thread, that thread finds the cell in use; otherwise
-/// the thread's compare-exchange fails. The masks of a level and of all levels follow the same
-/// protocol: a group or a level is removed by a thread that has found it empty, and inserted after
-/// the place.
+/// the thread's compare-exchange fails. The masks of groups follow the same protocol: the groups of
+/// a bit are removed by a thread that has found no active place in them, and inserted after the
+/// place.
 ///
 /// # Orderings
 ///
