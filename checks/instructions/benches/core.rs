@@ -250,18 +250,19 @@ fn sum_of_64_threads_at(times: u64) {
 
 /// Calls `then` while other threads live that have recorded once, at a time.
 fn beside(window: &SlidingWindow<ManualClock>, threads: u32, time: Timestamp, then: impl FnOnce()) {
-    let barrier = Barrier::new(threads as usize + 1);
+    let [recorded, done] = [2, threads as usize + 1].map(Barrier::new);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 window.add_at(time, Pass, 1);
-                barrier.wait();
-                barrier.wait();
+                recorded.wait();
+                done.wait();
             });
+            // One after the other: the set-up takes about as many instructions each time.
+            recorded.wait();
         }
-        barrier.wait();
         then();
-        barrier.wait();
+        done.wait();
     });
 }
 
