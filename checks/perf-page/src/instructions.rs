@@ -13,6 +13,7 @@ pub(crate) const OPERATIONS: &[(&str, &str)] = &[
     ("look a resource up by its name, enter it and succeed", "look_up_enter_and_succeed_at"),
     ("the first record of a thread in a bucket", "rollover"),
     ("read the rate of a second", "qps_at_2"),
+    ("read it while 256 threads idle", "qps_beside_idle_at"),
     ("read four quantiles of a minute again, no bucket sealed since", "quantiles_at_120"),
     ("`SlidingWindowLimiter` admits", "sliding_admitted_at"),
     ("`TokenBucket` admits", "token_admitted_at"),
@@ -26,6 +27,13 @@ pub(crate) const OPERATIONS: &[(&str, &str)] = &[
 /// from which the request without a layer is subtracted.
 const LAYERS: &[(&str, &str)] = &[
     ("`leaparray-tower` adds to a request", "axum_with_layer"),
+    ("the same with a limiter", "axum_with_limiter"),
+    ("the same with a limiter by key", "axum_by_key"),
+    ("the same with rules", "axum_with_rules"),
+    (
+        "the least layer that finds the resource by the route and counts the class, adds",
+        "axum_with_least_by_route",
+    ),
     ("a layer that does nothing, with a body of its own, adds", "axum_with_own_body"),
 ];
 
