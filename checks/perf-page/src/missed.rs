@@ -126,12 +126,6 @@ const UNEXPLAINED: &[Unexplained] = &[
     ),
     unexplained(
         "",
-        |it| it.case.ends_with("the requests end on another thread"),
-        "enter on one thread and end on another",
-        "× both on one thread",
-    ),
-    unexplained(
-        "",
         |it| it.unit.ends_with("each additional cell"),
         "read a rate or a sum while 8 or 64 threads record",
         "ns for each cell but the first",
