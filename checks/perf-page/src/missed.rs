@@ -73,8 +73,8 @@ const EXPLAINED: &[Explained] = &[
         |it| it.case.starts_with("enter each of 10000 resources"),
         "With 10,000 resources in turn, a request takes {measured} × as long as with 100, not \
          {goal} ×",
-        "because the resources do not fit the second cache of a core; adding to as many cache \
-         lines of plain records takes 3.4 × as long",
+        "because they do not fit the second cache of a core: the time of adding to as many cache \
+         lines of plain records grows by more",
     ),
     explained(
         "histograms",
