@@ -62,19 +62,26 @@
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin keyed
 //! ```
 //!
-//! An eighth one measures rules beside those of sentinel-core, with the same options:
+//! An eighth one measures how the costs of recording, of middleware and of a hot key change from
+//! one thread to many, with the same options:
+//!
+//! ```console
+//! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin threads
+//! ```
+//!
+//! A ninth one measures rules beside those of sentinel-core, with the same options:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin rules
 //! ```
 //!
-//! A ninth one counts the adds that this crate and its peers lose at rollovers:
+//! A tenth one counts the adds that this crate and its peers lose at rollovers:
 //!
 //! ```console
 //! $ cargo run --release --manifest-path checks/perf/Cargo.toml --bin losses
 //! ```
 //!
-//! A tenth one prints the guide's table of geometries: the error of a rate, and the bytes of a
+//! An eleventh one prints the guide's table of geometries: the error of a rate, and the bytes of a
 //! node:
 //!
 //! ```console
@@ -109,6 +116,7 @@ mod results;
 mod rules;
 mod scenarios;
 mod standins;
+mod threads;
 mod timed;
 mod windows;
 
@@ -120,6 +128,7 @@ pub use limiters::run as run_limiters;
 pub use losses::run as run_losses;
 pub use middleware::run as run_middleware;
 pub use rules::run as run_rules;
+pub use threads::run as run_threads;
 pub use windows::run as run_windows;
 
 use std::env;

@@ -10,6 +10,8 @@ mod decisions;
 mod fills;
 mod one_word;
 
+pub(crate) use one_word::{COUNT, OneWord};
+
 use std::error::Error;
 use std::time::{Duration, Instant};
 

@@ -7,22 +7,22 @@ use leaparray::Timestamp;
 
 /// A limiter of one window that never moves, decided by one word: what a sliding-window limiter
 /// does without epochs, and without later buckets.
-pub(super) struct OneWord {
+pub(crate) struct OneWord {
     word: AtomicU64,
     limit: AtomicU64,
 }
 
 /// The bits of the count, and its highest value. The bits above it are the number of the bucket.
-pub(super) const COUNT: u64 = (1 << 36) - 1;
+pub(crate) const COUNT: u64 = (1 << 36) - 1;
 const BUCKET_NANOS: u64 = 1 << 38;
 
 impl OneWord {
-    pub(super) fn new(limit: u64, now: Timestamp) -> Self {
+    pub(crate) fn new(limit: u64, now: Timestamp) -> Self {
         let word = (now.as_nanos() / BUCKET_NANOS) << COUNT.count_ones();
         Self { word: AtomicU64::new(word), limit: AtomicU64::new(limit) }
     }
 
-    pub(super) fn try_acquire_at(&self, now: Timestamp) -> bool {
+    pub(crate) fn try_acquire_at(&self, now: Timestamp) -> bool {
         let number = now.as_nanos() / BUCKET_NANOS;
         let mut word = self.word.load(Ordering::Acquire);
         loop {

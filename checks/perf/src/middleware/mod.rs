@@ -8,9 +8,9 @@
 
 mod counts;
 mod report;
-mod requests;
+pub(crate) mod requests;
 mod sockets;
-mod stacks;
+pub(crate) mod stacks;
 
 pub(crate) use counts::print_allocations;
 

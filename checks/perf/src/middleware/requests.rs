@@ -20,18 +20,18 @@ use crate::timed::on_threads_each;
 pub(super) const THREADS: [usize; 2] = [1, 2];
 
 /// Returns the name of the case that sends requests to a service.
-pub(super) fn case(stack: &Stack) -> String {
+pub(crate) fn case(stack: &Stack) -> String {
     format!("a request: {}", stack.name)
 }
 
 /// Sends requests to a service. The future and the body never wait, so no runtime is needed.
-pub(super) struct Client {
+pub(crate) struct Client {
     router: Router,
     uri: Uri,
 }
 
 impl Client {
-    pub(super) fn new(router: Router) -> Self {
+    pub(crate) fn new(router: Router) -> Self {
         Self { router, uri: Uri::from_static(PATH) }
     }
 
@@ -41,7 +41,7 @@ impl Client {
     /// # Panics
     ///
     /// Panics if the response is not that of the handler.
-    pub(super) fn request(&mut self) -> usize {
+    pub(crate) fn request(&mut self) -> usize {
         let mut cx = Context::from_waker(Waker::noop());
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = self.uri.clone();

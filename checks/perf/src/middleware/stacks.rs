@@ -1,13 +1,15 @@
 //! The services that are measured: axum with one route, alone and with each middleware.
 
+use std::convert::identity;
 use std::sync::{Arc, LazyLock};
 
-use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
+use axum::{Error, Router};
 use axum_prometheus::PrometheusMetricLayer;
 use axum_prometheus::metrics_exporter_prometheus::PrometheusHandle;
 use http_body_util::BodyExt;
+use http_body_util::combinators::MapErr;
 use leaparray::flow::{Rate, TokenBucket};
 use leaparray::{HistogramConfig, NodeConfig, Registry, RegistryConfig};
 use leaparray_tower::{MatchedRoute, ResourceLayer};
@@ -19,33 +21,31 @@ use tower_http::map_response_body::MapResponseBodyLayer;
 use tower_http::trace::TraceLayer;
 
 /// The path of all requests.
-pub(super) const PATH: &str = "/orders/7";
+pub(crate) const PATH: &str = "/orders/7";
 
 /// The requests per second that the limiters admit: more than the threads can send.
 const PLENTY: u32 = 1_000_000_000;
 
 /// A service: its name in the cases, and a function that creates it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stack {
-    pub(super) name: &'static str,
+pub(crate) struct Stack {
+    pub(crate) name: &'static str,
     make: fn() -> Router,
 }
 
 /// A router with one route, whose handler returns a static string.
-pub(super) const BARE: Stack = Stack { name: "axum alone", make: bare };
+pub(crate) const BARE: Stack = Stack { name: "axum alone", make: bare };
 /// `Identity` of tower: axum boxes the future of each layer.
-pub(super) const NOTHING: Stack =
+pub(crate) const NOTHING: Stack =
     Stack { name: "a layer that does nothing", make: || bare().layer(Identity::new()) };
 /// `MapResponseBodyLayer` of tower-http, with a body that adds nothing: axum also boxes the body.
-pub(super) const BODY: Stack = Stack {
-    name: "a layer with a body of its own",
-    make: || bare().layer(MapResponseBodyLayer::new(|body: Body| body.map_err(|error| error))),
-};
+pub(crate) const BODY: Stack =
+    Stack { name: "a layer with a body of its own", make: || bare().layer(own_body()) };
 /// `ResourceLayer` with `MatchedRoute`: counts, response times, requests in flight.
-pub(super) const OURS: Stack =
+pub(crate) const OURS: Stack =
     Stack { name: "leaparray-tower", make: || bare().layer(layer(RegistryConfig::default())) };
 /// The same, with a histogram of response times.
-pub(super) const OURS_WITH_HISTOGRAM: Stack = Stack {
+pub(crate) const OURS_WITH_HISTOGRAM: Stack = Stack {
     name: "leaparray-tower, histogram",
     make: || {
         let node = NodeConfig::default().with_histogram(HistogramConfig::default());
@@ -53,7 +53,7 @@ pub(super) const OURS_WITH_HISTOGRAM: Stack = Stack {
     },
 };
 /// `ResourceLayer` with a `TokenBucket` that admits every request.
-pub(super) const OURS_WITH_LIMITER: Stack = Stack {
+pub(crate) const OURS_WITH_LIMITER: Stack = Stack {
     name: "leaparray-tower, token bucket",
     make: || {
         let rate = Rate::per_second(PLENTY.into()).expect("not zero");
@@ -62,23 +62,23 @@ pub(super) const OURS_WITH_LIMITER: Stack = Stack {
     },
 };
 /// The default layer of axum-prometheus: counts, a histogram of response times, requests in flight.
-pub(super) const PROMETHEUS: Stack =
+pub(crate) const PROMETHEUS: Stack =
     Stack { name: "axum-prometheus", make: || bare().layer(EXPORTER.layer.clone()) };
 /// `TraceLayer::new_for_http` of tower-http, without a subscriber.
-pub(super) const TRACE: Stack =
+pub(crate) const TRACE: Stack =
     Stack { name: "TraceLayer", make: || bare().layer(TraceLayer::new_for_http()) };
 /// `GovernorLayer` with one key, whose quota admits every request; it counts nothing and leaves
 /// the response as it is.
-pub(super) const GOVERNOR: Stack =
+pub(crate) const GOVERNOR: Stack =
     Stack { name: "tower_governor", make: || bare().layer(governor()) };
 /// Both, as a service that counts and limits combines them.
-pub(super) const PROMETHEUS_AND_GOVERNOR: Stack = Stack {
+pub(crate) const PROMETHEUS_AND_GOVERNOR: Stack = Stack {
     name: "axum-prometheus and tower_governor",
     make: || bare().layer(governor()).layer(EXPORTER.layer.clone()),
 };
 /// Measured after all others, because the subscriber remains until the process ends.
 /// `TraceLayer` with the `Registry` of tracing-subscriber, which stores spans and prints nothing.
-pub(super) const TRACE_WITH_SUBSCRIBER: Stack = Stack {
+pub(crate) const TRACE_WITH_SUBSCRIBER: Stack = Stack {
     name: "TraceLayer, subscriber",
     make: || {
         tracing_subscriber::util::SubscriberInitExt::init(tracing_subscriber::registry());
@@ -87,7 +87,7 @@ pub(super) const TRACE_WITH_SUBSCRIBER: Stack = Stack {
 };
 
 /// The services without a subscriber.
-pub(super) const WITHOUT_SUBSCRIBER: [Stack; 10] = [
+pub(crate) const WITHOUT_SUBSCRIBER: [Stack; 10] = [
     BARE,
     NOTHING,
     BODY,
@@ -101,25 +101,30 @@ pub(super) const WITHOUT_SUBSCRIBER: [Stack; 10] = [
 ];
 
 /// The other crates, one at a time. The goal is to add less than each of them.
-pub(super) const PEERS: [Stack; 3] = [PROMETHEUS, TRACE, GOVERNOR];
+pub(crate) const PEERS: [Stack; 3] = [PROMETHEUS, TRACE, GOVERNOR];
 
 /// Returns all services, in the order of the tables.
-pub(super) fn all() -> impl Iterator<Item = Stack> {
+pub(crate) fn all() -> impl Iterator<Item = Stack> {
     WITHOUT_SUBSCRIBER.into_iter().chain([TRACE_WITH_SUBSCRIBER])
 }
 
 impl Stack {
     /// Creates the service. A router without its state would apply the layer to each request anew.
-    pub(super) fn router(&self) -> Router {
+    pub(crate) fn router(&self) -> Router {
         (self.make)().with_state(())
     }
 }
 
-fn bare() -> Router {
+pub(crate) fn bare() -> Router {
     Router::new().route("/orders/{id}", get(async || "an order"))
 }
 
-fn layer(config: RegistryConfig) -> ResourceLayer<MatchedRoute> {
+/// Returns the layer of [`BODY`].
+pub(crate) fn own_body() -> MapResponseBodyLayer<fn(Body) -> MapErr<Body, fn(Error) -> Error>> {
+    MapResponseBodyLayer::new(|body| body.map_err(identity))
+}
+
+pub(crate) fn layer(config: RegistryConfig) -> ResourceLayer<MatchedRoute> {
     let registry = Arc::new(Registry::with_config(config));
     ResourceLayer::new(registry, MatchedRoute).expect("room for the first resource")
 }
@@ -152,6 +157,6 @@ static EXPORTER: LazyLock<Exporter> = LazyLock::new(|| {
 
 /// Moves the recorded response times into the exporter's histogram. Until then, the exporter keeps
 /// each of them.
-pub(super) fn upkeep() {
+pub(crate) fn upkeep() {
     EXPORTER.handle.run_upkeep();
 }
