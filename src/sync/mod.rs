@@ -11,6 +11,8 @@ mod model;
 mod names;
 mod private;
 #[cfg(not(loom))]
+mod processors;
+#[cfg(not(loom))]
 mod real;
 pub(crate) mod stall;
 mod stripe;

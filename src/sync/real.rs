@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::hint::spin_loop;
-use std::num::NonZero;
 use std::sync::{LockResult, TryLockError};
 
 use arc_swap::{ArcSwapOption, Guard};
@@ -17,6 +16,7 @@ pub(crate) use std::thread_local;
 
 pub(crate) use once_cell::race::OnceRef;
 
+use super::processors::processors;
 use super::stall::{self, Point};
 
 /// Returns the value if the caller has the last reference to it. If several threads give up their
@@ -127,19 +127,19 @@ impl<T> Place<T> {
 /// Returns the number of lanes among which threads are spread by their numbers: a power of two, of
 /// at least two for each processor, up to 64.
 pub(crate) fn lanes() -> usize {
-    // Asked once: the answer may come from files.
+    // Asked once: the answer comes from files.
     static LANES: OnceLock<usize> = OnceLock::new();
-    *LANES.get_or_init(|| {
-        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-        (2 * processors).next_power_of_two().min(64)
-    })
+    *LANES.get_or_init(|| (2 * processors().min(32)).next_power_of_two())
 }
 
-/// Locks a mutex that is never locked for long. A thread that finds it locked spins for up to some
-/// microseconds, with longer and longer pauses, and then sleeps. The standard library's own
-/// spinning reads the lock in each pause, which takes the cache line away from the thread that has
-/// locked it. The first pause is already longer than an operation under the lock, so that the other
-/// thread does several while it has the cache line.
+/// Locks a mutex that is never locked for long. A thread that finds it locked waits with longer and
+/// longer pauses, and sleeps only if it has waited so long that the other thread must have lost its
+/// processor.
+///
+/// The standard library's own spinning reads the lock in each pause, which takes the cache line
+/// away from the thread that has locked it, and soon sleeps. With many threads, some of them then
+/// always sleep, and each unlocking has to wake one. The first pause here is already longer than an
+/// operation under the lock, so that the other thread does several while it has the cache line.
 #[inline]
 pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
     match mutex.try_lock() {
@@ -151,7 +151,7 @@ pub(crate) fn lock_soon<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
 
 #[cold]
 fn lock_contended<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
-    for pauses in [16, 32, 64] {
+    for pauses in [16, 32, 64].into_iter().chain([128; 16]) {
         (0..pauses).for_each(|_| spin_loop());
         match mutex.try_lock() {
             Ok(guard) => return Ok(guard),

@@ -11,6 +11,7 @@ mod missed;
 mod page;
 mod rows;
 mod set;
+mod threads;
 
 pub use format::grouped;
 pub use page::page;

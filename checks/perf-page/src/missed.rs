@@ -83,6 +83,13 @@ const EXPLAINED: &[Explained] = &[
         "because it also seals the bins of the bucket before",
     ),
     explained(
+        "limiters",
+        |it| it.case == "`SlidingWindowLimiter`, admitted" && it.unit == "× one word, admitted",
+        "`SlidingWindowLimiter` admits in {measured} × the time of one word on two threads, not \
+         {goal} ×",
+        "because both read the clock; at a given time, it is below a fifth",
+    ),
+    explained(
         "keyed",
         |it| it.case.ends_with(", refused"),
         "A refusal of one hot key takes {measured} × as long as by `governor`, not {goal} ×",
@@ -143,9 +150,15 @@ const UNEXPLAINED: &[Unexplained] = &[
         "× the same decision by `governor`",
     ),
     unexplained(
+        "threads",
+        |it| it.case == "enter a `ResourceNode` and succeed",
+        "enter a `ResourceNode` and succeed, 16 threads",
+        "× with one thread",
+    ),
+    unexplained(
         "limiters",
         |it| it.case.contains("`, limit 1000"),
-        "`SlidingWindowLimiter` of 1,000 or 10,000 permits admits, 2 threads",
+        "`SlidingWindowLimiter` of 1,000 or 10,000 permits admits, 2 or 8 threads",
         "× one word",
     ),
     unexplained(

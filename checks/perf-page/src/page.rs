@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::missed::{self, Texts};
 use crate::rows::{self, Row};
-use crate::{Set, format, history, instructions};
+use crate::{Set, format, history, instructions, threads};
 
 /// The programs of `checks/perf`, and what each of them measures. The name of the default program
 /// is empty.
@@ -20,6 +20,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("feedback", "breakers and adaptive limits"),
     ("histograms", "histograms"),
     ("middleware", "middleware"),
+    ("threads", "one thread to many"),
     ("leases", "limits of a fleet"),
     ("windows", "windows of a fleet"),
 ];
@@ -103,6 +104,7 @@ pub fn page(root: &Path) -> Result<String, Box<dyn Error>> {
     Ok(format!(
         include_str!("page.md"),
         recording = compared(&columns, rows::RECORDING)?,
+        threads = threads::tables(&columns)?,
         limits = compared(&columns, rows::LIMITS)?,
         keyed = compared(&columns, rows::KEYED)?,
         rules = compared(&columns, rows::RULES)?,

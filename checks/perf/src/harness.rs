@@ -130,8 +130,9 @@ impl Suite {
             self.cases.reverse();
             between(round);
         }
+        let cost = if quiet.is_checked() { Cost::of } else { Cost::of_quiet_tenth };
         let cases = self.cases.into_iter();
-        Results(cases.map(|case| (case.key, Cost::of(case.samples, case.lost))).collect())
+        Results(cases.map(|case| (case.key, cost(case.samples, case.lost))).collect())
     }
 }
 

@@ -26,8 +26,8 @@ const TRIES: usize = 8;
 /// another busy thread. Each probe is compared with earlier probes, so the check does not depend on
 /// the processor's speed.
 pub(crate) struct Quiet {
-    /// Returns nanoseconds for one operation.
-    probe: Box<dyn FnMut() -> f64>,
+    /// Returns nanoseconds for one operation. `None` if every sample counts.
+    probe: Option<Box<dyn FnMut() -> f64>>,
     /// The 10th percentile of the first probes.
     best: f64,
     /// The number of probes that the run may still wait for.
@@ -57,6 +57,13 @@ impl Quiet {
         Self::with_probe(Box::new(move || arithmetic(threads)), probes as usize)
     }
 
+    /// Creates a check that every sample passes, for cases that use more processors than a probe.
+    /// The cost of a case is then that of the quiet tenth of its samples.
+    pub(crate) fn unchecked() -> Self {
+        let (best, samples) = (f64::INFINITY, SampleCounts::default());
+        Self { probe: None, best, remaining_probes: 0, undisturbed: true, samples }
+    }
+
     fn with_probe(mut probe: Box<dyn FnMut() -> f64>, remaining_probes: usize) -> Self {
         let mut probes = [(); FIRST_PROBES].map(|()| {
             thread::sleep(PAUSE);
@@ -64,7 +71,12 @@ impl Quiet {
         });
         probes.sort_by(f64::total_cmp);
         let (best, samples) = (probes[FIRST_PROBES / 10], SampleCounts::default());
-        Self { probe, best, remaining_probes, undisturbed: false, samples }
+        Self { probe: Some(probe), best, remaining_probes, undisturbed: false, samples }
+    }
+
+    /// Returns whether a sample has to pass.
+    pub(crate) const fn is_checked(&self) -> bool {
+        self.probe.is_some()
     }
 
     /// Takes a sample between two quiet probes. Returns `None` if all attempts are discarded, or if
@@ -98,7 +110,9 @@ impl Quiet {
     }
 
     fn probe(&mut self) {
-        self.undisturbed = (self.probe)() < self.best * LIMIT;
+        if let Some(probe) = &mut self.probe {
+            self.undisturbed = probe() < self.best * LIMIT;
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Reading a window or a node that several threads have used.
 
 use std::hint::black_box;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
 use leaparray::MetricEvent::Pass;
@@ -17,6 +19,9 @@ use crate::harness::Suite;
 const LOAD: &str = "`ArcSwapOption::load`";
 const RATE: &str = "rate over the last second (2 buckets) at a given time";
 const SUM_MINUTE: &str = "sum over the last minute (120 buckets) at a given time";
+/// The least that adds up one counter of each thread: each is in a cell behind a pointer, and
+/// counts only if the cell is in use, in one of the buckets.
+const LEAST: &str = "add up the counts of as many plain cells, each behind a pointer";
 const SNAPSHOT: &str = "`ResourceNode::snapshot_at`";
 
 pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
@@ -27,9 +32,39 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
         suite.add_with_crowd(RATE, crowd, move |_| second.at(black_box(NOW)).qps(Pass));
         let minute = used_window(120, crowd, clock);
         suite.add_with_crowd(SUM_MINUTE, crowd, move |_| minute.at(black_box(NOW)).sum(Pass));
+        if crowd.idle + crowd.ended == 0 {
+            let cells: Arc<[_]> = (0..crowd.record).map(|_| Some(PlainCell::new())).collect();
+            suite.add_with_crowd(LEAST, crowd, move |_| add_up(&cells, black_box(0..=120)));
+        }
         let node = used_node(crowd);
         suite.add_with_crowd(SNAPSHOT, crowd, move |_| node.at(black_box(NOW)).snapshot());
     }
+}
+
+/// A cell in the pair of cache lines that a cell of a window takes.
+#[repr(align(128))]
+struct PlainCell {
+    is_used: AtomicU64,
+    bucket: AtomicU64,
+    count: AtomicU64,
+}
+
+impl PlainCell {
+    fn new() -> Box<Self> {
+        let [is_used, bucket, count] = [1, 7, 3].map(AtomicU64::new);
+        Box::new(Self { is_used, bucket, count })
+    }
+}
+
+fn add_up(cells: &[Option<Box<PlainCell>>], buckets: RangeInclusive<u64>) -> u64 {
+    let mut sum = 0;
+    for cell in cells.iter().flatten() {
+        let is_used = cell.is_used.load(Ordering::Acquire) == 1;
+        if is_used && buckets.contains(&cell.bucket.load(Ordering::Relaxed)) {
+            sum += cell.count.load(Ordering::Relaxed);
+        }
+    }
+    sum
 }
 
 fn used_node(crowd: Crowd) -> Arc<ResourceNode<ManualClock>> {
@@ -52,6 +87,10 @@ pub(crate) fn rows(is_zen_5: bool) -> Vec<Row> {
         Row::ratio(SUM_MINUTE, 1, LOAD, sum),
     ];
     for crowd in CROWDS {
+        if crowd.idle + crowd.ended == 0 {
+            rows.push(Row::new(LEAST, crowd, Unit::Nanos, None));
+            rows.push(Row::new(SUM_MINUTE, crowd, Unit::RatioTo(LEAST.to_owned()), None));
+        }
         for case in [RATE, SUM_MINUTE] {
             if crowd.record > 1 {
                 rows.push(Row::new(case, crowd, Unit::NanosPerCell, 1.0));

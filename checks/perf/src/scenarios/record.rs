@@ -1,5 +1,6 @@
 //! Recording: the cost of one event or of a request.
 
+use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,6 +24,9 @@ pub(crate) const RAW: &str = "a raw counter read (`quanta`)";
 /// The same operation as a second case. It shows the difference of two measurements of one
 /// operation.
 pub(crate) const RAW_AGAIN: &str = "a raw counter read, measured again";
+/// The least that counts by bucket: the time in nanoseconds, the number of its bucket, and an add
+/// to a plain cell of the thread if that is the cell's bucket.
+const LEAST: &str = "read `quanta`'s clock, and add to a plain cell of the thread and the bucket";
 /// One `fetch_add` on a counter that all threads share.
 const FETCH_ADD: &str = "`AtomicI64::fetch_add`, one shared counter";
 const PRECISE: &str = "record one event, precise clock";
@@ -55,8 +59,30 @@ pub(crate) fn raw(suite: &mut Suite, threads: usize) {
     }
 }
 
+/// A plain cell of a thread.
+#[derive(Clone, Copy, Default)]
+struct PlainCell {
+    bucket: u64,
+    count: u64,
+}
+
+thread_local! {
+    static PLAIN: Cell<PlainCell> = const { Cell::new(PlainCell { bucket: 0, count: 0 }) };
+}
+
+fn add_to_plain_cell(clock: &quanta::Clock) {
+    let bucket = clock.scaled(clock.raw()) / BUCKET_LEN.as_nanos() as u64;
+    PLAIN.with(|cell| {
+        let PlainCell { bucket: last, count } = cell.get();
+        let count = if last == bucket { count } else { 0 };
+        cell.set(PlainCell { bucket, count: count + black_box(1) });
+    });
+}
+
 fn baselines(suite: &mut Suite, threads: usize) {
     raw(suite, threads);
+    let quanta = quanta::Clock::new();
+    suite.add(LEAST, threads, move |_| add_to_plain_cell(&quanta));
     // Padded, so that no other data is in its cache line. A cell of a window has its lines to
     // itself, too.
     let counter = CachePadded::new(AtomicI64::new(0));
@@ -101,6 +127,9 @@ pub(crate) fn rows() -> Vec<Row> {
         rows.push(Row::baseline(RAW, threads));
         rows.push(Row::ratio(RAW_AGAIN, threads, RAW, None));
         rows.push(Row::ratio(PRECISE, threads, RAW, 1.05));
+        rows.push(Row::ratio(LEAST, threads, RAW, None));
+        rows.push(Row::ratio(PRECISE, threads, LEAST, None));
+        rows.push(Row::ratio(SUCCESS, threads, LEAST, None));
         rows.push(Row::ratio(SUCCESS, threads, RAW, 1.05));
         rows.push(Row::ratio(ENTRY, threads, RAW, 2.1));
         rows.push(Row::ratio(LOOK_UP, threads, RAW, None));
