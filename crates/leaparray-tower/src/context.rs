@@ -21,9 +21,21 @@ use crate::unconfirmed::Unconfirmed;
 pub(crate) struct RareContext<N, C> {
     /// The name of this request, if it is unconfirmed.
     unconfirmed: Option<Box<NewName<N, C>>>,
-    /// The time of the decision and the state of the limits then, for the headers of the response.
-    /// `None` if the layer adds none.
-    quotas: Option<(Timestamp, Vec<Quota>)>,
+    /// `None` if the layer adds no headers to the response.
+    quotas: Option<Box<Quotas>>,
+}
+
+/// The time of a decision and the state of the limits then, for the headers of the response.
+pub(crate) struct Quotas {
+    decided: Timestamp,
+    quotas: Vec<Quota>,
+}
+
+impl Quotas {
+    /// Returns nothing if there are no quotas.
+    pub(crate) fn new(decided: Timestamp, quotas: Vec<Quota>) -> Option<Box<Self>> {
+        (!quotas.is_empty()).then(|| Box::new(Self { decided, quotas }))
+    }
 }
 
 impl<N, C> RareContext<N, C> {
@@ -31,7 +43,7 @@ impl<N, C> RareContext<N, C> {
     #[inline]
     pub(crate) fn new(
         unconfirmed: Option<Box<NewName<N, C>>>,
-        quotas: Option<(Timestamp, Vec<Quota>)>,
+        quotas: Option<Box<Quotas>>,
     ) -> Option<Box<Self>> {
         match (unconfirmed, quotas) {
             (None, None) => None,
@@ -40,10 +52,7 @@ impl<N, C> RareContext<N, C> {
     }
 
     #[cold]
-    fn boxed(
-        unconfirmed: Option<Box<NewName<N, C>>>,
-        quotas: Option<(Timestamp, Vec<Quota>)>,
-    ) -> Box<Self> {
+    fn boxed(unconfirmed: Option<Box<NewName<N, C>>>, quotas: Option<Box<Quotas>>) -> Box<Self> {
         Box::new(Self { unconfirmed, quotas })
     }
 }
@@ -91,7 +100,7 @@ fn begin_body_rarely<A, E, N, K, C, P>(
     P: Permit,
 {
     let (unconfirmed, quotas) = rare.take().map_or((None, None), |it| (it.unconfirmed, it.quotas));
-    if let Some((decided, quotas)) = &quotas {
+    if let Some(Quotas { decided, quotas }) = quotas.as_deref() {
         let now = request.entry().map_or(*decided, |entry| entry.node().clock().now());
         headers::add_quotas(&mut head.headers, quotas, now, None);
     }

@@ -64,19 +64,28 @@ impl<N, C: Clock + Clone> Resources<N, C> {
     }
 
     /// Returns the resource of a request, and lists it if it is new.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn find<A>(self: &Arc<Self>, request: &Request<A>) -> Found<N, C>
     where
         N: Name<A>,
         C: 'static,
     {
-        if let Some((method, route)) = self.name.route(request) {
-            // Nothing but this inside the thread-local: its result is returned in registers.
-            if let Some(resource) = found::get(self.id, NameParts { method, route }) {
-                return self.listed(resource);
-            }
+        match self.find_by_route(request) {
+            Some(resource) => self.listed(resource),
+            None => self.find_by_name(request),
         }
-        self.find_by_name(request)
+    }
+
+    /// Returns the resource of a request, if it is in the slots by its route. Out of line, and
+    /// nothing but this: the result is returned in registers.
+    #[inline(never)]
+    fn find_by_route<A>(&self, request: &Request<A>) -> Option<Resource<C>>
+    where
+        N: Name<A>,
+        C: 'static,
+    {
+        let (method, route) = self.name.route(request)?;
+        found::get(self.id, NameParts { method, route })
     }
 
     /// Like [`find`](Self::find), for a name that is not in the slots by its route.

@@ -1,7 +1,7 @@
 //! The service that a layer makes.
 
+use std::fmt;
 use std::task::{Context, Poll};
-use std::{fmt, mem};
 
 use http::{Request, Response};
 use http_body::Body;
@@ -14,13 +14,11 @@ use tower_service::Service;
 
 use crate::body::RequestKind;
 use crate::class::Classify;
-use crate::context::RareContext;
+use crate::context::{Quotas, RareContext};
 use crate::ending::Choices;
 #[cfg(feature = "tracing")]
 use crate::events;
-use crate::future::{
-    Call, HttpService, InFlightOf, LayerOf, Otherwise, Refund, ResponseFuture, Waiting,
-};
+use crate::future::{Call, HttpService, Otherwise, Refund, ResponseFuture, Waiting};
 use crate::grpc;
 use crate::in_flight::{InFlight, Rare};
 use crate::lanes::Lanes;
@@ -74,31 +72,22 @@ where
     // and the one of a late request meet.
     #[inline(never)]
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
-        let Admission { in_flight, rare, late } = self.admit(&mut request);
-        if let Some(late) = late {
-            let otherwise = Some(self.conclude(request, late));
-            return ResponseFuture { future: None, in_flight, rare, otherwise };
-        }
+        let Call { in_flight, rare } = match self.admit(&mut request) {
+            Ok(call) => call,
+            Err(late) => {
+                let otherwise = Some(self.conclude(request, late));
+                return ResponseFuture { future: None, in_flight: None, rare: None, otherwise };
+            }
+        };
         // The request has entered: if the call panics, its drop is an exception.
         let future = Some(self.inner.call(request));
-        ResponseFuture { future, in_flight, rare, otherwise: None }
+        ResponseFuture { future, in_flight: Some(in_flight), rare, otherwise: None }
     }
 }
 
-/// A request that has entered its resource, unless it is late.
-struct Admission<I, N, M: Limiter, C> {
-    in_flight: Option<I>,
-    rare: Option<Box<RareContext<N, C>>>,
-    late: Option<Late<N, M, C>>,
-}
-
-/// The admission of a request by the layer `L`.
-type AdmissionOf<S, A, L> = Admission<
-    InFlightOf<S, A, L>,
-    <L as LayerOf<S, A>>::Name,
-    <L as LayerOf<S, A>>::Limiter,
-    <L as LayerOf<S, A>>::Clock,
->;
+/// An admitted request, or a late one.
+type AdmissionOf<S, A, N, K, L, R, C> =
+    Result<Call<S, A, ResourceLayer<N, K, L, R, C>>, Late<N, <L as Limits<A, C>>::Limiter, C>>;
 
 type OtherwiseOf<S, A, N, K, L, R, C> = Otherwise<S, A, ResourceLayer<N, K, L, R, C>>;
 
@@ -107,19 +96,30 @@ struct Late<N, M: Limiter, C> {
     resource: Resource<C>,
     unconfirmed: Option<Box<NewName<N, C>>>,
     now: Timestamp,
-    decision: Decision<Option<M::Permit>>,
-    told: Option<Told<M>>,
+    decision: Box<DetailedDecision<M>>,
 }
+
+/// A decision with the state of the limiter that the response or a refund needs. In a box: most
+/// requests are admitted without it, and their permits are then not moved through memory.
+struct DetailedDecision<M: Limiter> {
+    decision: Decision<Option<M::Permit>>,
+    /// The time to which a refusal refers.
+    at: Timestamp,
+    /// Of a refusal, or for the headers of the response.
+    quotas: Vec<Quota>,
+    /// The limiter to which a request that waits can be refunded.
+    refunded_by: Option<M>,
+}
+
+/// The permit of a request that is admitted at once, and the quotas for its response.
+type AdmittedOf<M> = (Option<<M as Limiter>::Permit>, Option<Box<Quotas>>);
 
 impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
     /// Finds the resource of a request, and asks the limiter. If the request is admitted at once,
     /// it enters, and is sure to reach the service.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "out of line, the entry goes through memory")]
-    fn admit<A>(
-        &mut self,
-        request: &mut Request<A>,
-    ) -> AdmissionOf<S, A, ResourceLayer<N, K, L, R, C>>
+    fn admit<A>(&mut self, request: &mut Request<A>) -> AdmissionOf<S, A, N, K, L, R, C>
     where
         S: HttpService<A> + Clone,
         A: 'static,
@@ -134,37 +134,47 @@ impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
         let options = &layer.options;
         let Found { resource, unconfirmed } = layer.resources.find(request);
         let now = resource.clock().now();
-        let mut told = None;
         let ask = Ask::at(now).over(&*resource);
-        let needs_limiter = options.quota_headers;
-        let decision =
-            layer.limits.ask(request, &resource, &ask, needs_limiter, |limiter, decision| {
+        // One call for all other decisions, so that the closure is inlined where it is called.
+        let asked = layer.limits.ask(
+            request,
+            &resource,
+            &ask,
+            options.quota_headers,
+            |limiter, decision| match decision {
                 // Without a limiter, there is nothing to tell, which a compiler can see.
-                if limiter.is_some() && (options.quota_headers || !decision.is_admitted()) {
-                    told = Some(Told::by(limiter, &decision, now, options.quota_headers));
+                Decision::Admitted(permit) if limiter.is_none() || !options.quota_headers => {
+                    Ok(permit)
                 }
-                decision
-            });
-        if !decision.is_admitted() {
-            // Until `conclude`, which follows.
-            inner.keep();
-            let late = Some(Late { resource, unconfirmed, now, decision, told });
-            return Admission { in_flight: None, rare: None, late };
-        }
+                decision => {
+                    let quota_headers = options.quota_headers;
+                    Err(DetailedDecision::new(limiter, decision, now, quota_headers))
+                }
+            },
+        );
+        let (permit, quotas) =
+            match asked.map_or_else(DetailedDecision::admitted, |permit| Ok((permit, None))) {
+                Ok(admitted) => admitted,
+                Err(decision) => {
+                    // Until `conclude`, which follows.
+                    inner.keep();
+                    return Err(Late { resource, unconfirmed, now, decision });
+                }
+            };
         #[cfg(feature = "tracing")]
         events::admitted(&resource, now);
         // Before the request enters: between its entry and the call, nothing else may panic.
-        let quotas = told.as_mut().and_then(|told| told.quotas_of_admitted(now));
         let rare = RareContext::new(unconfirmed, quotas);
         let choices = layer.choices(request);
         let limits = Rare::limits(request, choices.is_outbound, options.timeout_around, now);
         let classify = layer.classify.clone();
-        let Decision::Admitted(entry) = decision.enter_many_at(resource, now, 1) else {
+        let Decision::Admitted(entry) = Decision::Admitted(permit).enter_many_at(resource, now, 1)
+        else {
             unreachable!("the request is admitted at once");
         };
         let in_flight = InFlight::new(entry, classify, options.on_drop, choices, limits);
         inner.keep();
-        Admission { in_flight: Some(in_flight), rare, late: None }
+        Ok(Call { in_flight, rare })
     }
 
     /// Answers a request that is refused, or lets it enter and wait.
@@ -186,7 +196,8 @@ impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
     {
         let layer = &*self.layer;
         let inner = Reserved::new(&mut self.inner);
-        let Late { resource, unconfirmed, now, decision, mut told } = late;
+        let Late { resource, unconfirmed, now, decision } = late;
+        let DetailedDecision { decision, at, quotas, refunded_by } = *decision;
         #[cfg(feature = "tracing")]
         match decision.refusal() {
             Some(refusal) => events::refused(&resource, refusal, now),
@@ -194,12 +205,13 @@ impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
         }
         if let Some(refusal) = decision.refusal() {
             refusal.count_at(&resource, now, 1);
-            let told = told.expect("the limiter is asked about each refusal");
-            let answer = refuse(layer, refusal, &resource, told, request);
-            return Otherwise::Answer(Box::new(answer));
+            let is_grpc = grpc::is_grpc(request.headers());
+            let refused =
+                Refused { refusal, resource: resource.name().into(), at, quotas, is_grpc };
+            let (request, _body) = request.into_parts();
+            return Otherwise::Answer(Box::new(layer.refuse.refuse(&refused, &request)));
         }
-        let quotas = told.as_mut().and_then(|told| told.quotas_of_admitted(now));
-        let rare = RareContext::new(unconfirmed, quotas);
+        let rare = RareContext::new(unconfirmed, Quotas::new(now, quotas));
         let choices = layer.choices(&request);
         let around = layer.options.timeout_around;
         let limits = Rare::limits(&mut request, choices.is_outbound, around, now);
@@ -210,7 +222,6 @@ impl<S, N, K, L, R, C> ResourceService<S, N, K, L, R, C> {
         let (entry, wait) = delayed.into_parts();
         // Without the place that was reserved: other callers can use it during the wait.
         let service = inner.release();
-        let refunded_by = told.and_then(|told| told.refunded_by);
         let refund = refunded_by.map(|limiter| Refund::new(limiter, now, wait));
         // Dropped during its wait, it has not reached the service.
         let in_flight = InFlight::new(entry, classify, OnDrop::Cancelled, choices, None);
@@ -231,55 +242,36 @@ impl<N, K, L, R, C> ResourceLayer<N, K, L, R, C> {
     }
 }
 
-/// Returns the answer to a refused request.
-#[cold]
-fn refuse<A, B, E, M, N, K, L, R: Refuse<B, E>, C>(
-    layer: &ResourceLayer<N, K, L, R, C>,
-    refusal: Refusal,
-    resource: &Resource<C>,
-    told: Told<M>,
-    request: Request<A>,
-) -> Result<Response<Option<B>>, R::Error> {
-    let is_grpc = grpc::is_grpc(request.headers());
-    let resource = resource.name().into();
-    let refused = Refused { refusal, resource, at: told.at, quotas: told.quotas, is_grpc };
-    let (request, _body) = request.into_parts();
-    layer.refuse.refuse(&refused, &request)
-}
-
-/// The state of a limiter at its decision, for the response or for a refund.
-struct Told<M> {
-    /// The time to which a refusal refers.
-    at: Timestamp,
-    quotas: Vec<Quota>,
-    /// The limiter to which a request that waits can be refunded.
-    refunded_by: Option<M>,
-}
-
-impl<M: Limiter + Clone> Told<M> {
+impl<M: Limiter + Clone> DetailedDecision<M> {
     #[cold]
-    fn by<P>(
+    #[inline(never)]
+    #[expect(clippy::unnecessary_box_returns, reason = "the caller, which is inlined, is small")]
+    fn new(
         limiter: Option<&M>,
-        decision: &Decision<P>,
+        decision: Decision<Option<M::Permit>>,
         now: Timestamp,
         quota_headers: bool,
-    ) -> Self {
-        let mut told = Self { at: now, quotas: Vec::new(), refunded_by: None };
-        match decision {
-            Decision::Refused(refusal) => told.at = time_of(refusal, &limiter, now),
-            Decision::Wait(_) => told.refunded_by = limiter.cloned(),
-            Decision::Admitted(_) => {}
-        }
+    ) -> Box<Self> {
+        let at = decision.refusal().map_or(now, |refusal| time_of(&refusal, &limiter, now));
+        let mut quotas = Vec::new();
         if quota_headers || decision.is_refused() {
-            limiter.account().each_quota(told.at, &mut |quota| told.quotas.push(quota));
+            limiter.account().each_quota(at, &mut |quota| quotas.push(quota));
         }
-        told
+        let refunded_by = limiter.filter(|_| matches!(decision, Decision::Wait(_))).cloned();
+        Box::new(Self { decision, at, quotas, refunded_by })
     }
 
-    /// Takes the quotas for the headers of the response, if there are any.
+    /// Returns the permit and the quotas of a request that is admitted at once, and the decision on
+    /// a late one.
     #[cold]
-    fn quotas_of_admitted(&mut self, now: Timestamp) -> Option<(Timestamp, Vec<Quota>)> {
-        (!self.quotas.is_empty()).then(|| (now, mem::take(&mut self.quotas)))
+    #[inline(never)]
+    fn admitted(self: Box<Self>) -> Result<AdmittedOf<M>, Box<Self>> {
+        match *self {
+            Self { decision: Decision::Admitted(permit), at, quotas, .. } => {
+                Ok((permit, Quotas::new(at, quotas)))
+            }
+            _ => Err(self),
+        }
     }
 }
 
