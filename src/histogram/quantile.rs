@@ -130,7 +130,15 @@ impl LatencyHistogram {
         let total = self.count();
         let ranks = quantiles.map(|q| rank(q, total));
         let mut order: [usize; N] = array::from_fn(|it| it);
-        order.sort_unstable_by_key(|&it| ranks[it]);
+        // An insertion sort: quantiles are few, and a sort of the standard library is compiled for
+        // each number of them.
+        for len in 2..=N {
+            let mut last = len - 1;
+            while last > 0 && ranks[order[last - 1]] > ranks[order[last]] {
+                order.swap(last - 1, last);
+                last -= 1;
+            }
+        }
         let mut found = [None; N];
         let mut bins = self.counts.walk(total);
         for it in order {

@@ -59,8 +59,12 @@ impl Profile {
     pub(super) fn longer_than(&self, base: &Self) -> Option<[f64; 2]> {
         let pairs = self.0.iter().zip(base.0);
         let both = pairs.filter(|(one, other)| one.is_finite() || other.is_finite());
-        let mut differences: Vec<_> = both.map(|(one, other)| one - other).collect();
-        differences.sort_by(f64::total_cmp);
+        let mut differences = Vec::with_capacity(self.0.len());
+        for (one, other) in both {
+            let difference: f64 = one - other;
+            let is_less = |it: &f64| it.total_cmp(&difference).is_lt();
+            differences.insert(differences.partition_point(is_less), difference);
+        }
         let second = differences.len().saturating_sub(2);
         Some([*differences.get(differences.len() / 2)?, differences[second]])
     }
