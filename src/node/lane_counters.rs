@@ -4,7 +4,7 @@ use std::{fmt, iter};
 
 use crossbeam_utils::CachePadded;
 
-use crate::sync::{AtomicU64, Ordering, RacyOnce, lanes, stripe};
+use crate::sync::{AtomicU64, Ordering, RacyOnce, lanes, stripe, zeros};
 
 /// Counters that begin at 0 and saturate. Memory is taken for the first count.
 ///
@@ -27,10 +27,6 @@ struct Lane<const N: usize> {
 }
 
 type Counters<const N: usize> = [AtomicU64; N];
-
-fn zeros<const N: usize>() -> Counters<N> {
-    std::array::from_fn(|_| AtomicU64::new(0))
-}
 
 impl<const N: usize> LaneCounters<N> {
     pub(crate) fn new() -> Self {

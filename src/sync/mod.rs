@@ -21,7 +21,7 @@ pub(crate) use model::{
     Names, OnceLock, OnceRef, Ordering, Payload, Payload32, Place, RacyOnce, SLAB_CHUNK_LEN, Slot,
     THREAD_CACHE_SETS, const_unless_loom, fence, into_inner, lanes, least_shards, lock_soon,
     payload, payload_32, process_static, racy_once_array, seen_payload, seen_payload_32,
-    thread_local, unique, unmodelled_word,
+    thread_local, unique, unmodelled_word, zeros,
 };
 #[cfg(loom)]
 pub use model::{lock_slots, shadow_all_words, show_all_words, slots_are_locked, slots_were_used};
@@ -31,7 +31,7 @@ pub(crate) use real::{
     OnceLock, OnceRef, Ordering, Payload, Payload32, Place, RacyOnce, SLAB_CHUNK_LEN, Slot,
     THREAD_CACHE_SETS, const_unless_loom, fence, into_inner, lanes, least_shards, lock_soon,
     payload, payload_32, process_static, racy_once_array, seen_payload, seen_payload_32,
-    thread_local, unique, unmodelled_word,
+    thread_local, unique, unmodelled_word, zeros,
 };
 
 pub(crate) use backoff::Backoff;

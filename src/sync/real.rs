@@ -39,6 +39,11 @@ pub(crate) const fn unmodelled_word(value: i64) -> AtomicI64 {
     AtomicI64::new(value)
 }
 
+/// Creates atomics of 0. The constant is repeated, since a mapped array takes longer to compile.
+pub(crate) const fn zeros<const N: usize>() -> [AtomicU64; N] {
+    [const { AtomicU64::new(0) }; N]
+}
+
 /// A word of a row or of a descriptor.
 pub(crate) type Payload = AtomicU64;
 

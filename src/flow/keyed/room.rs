@@ -21,8 +21,7 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn new(max: usize) -> Self {
-        let [keys, known] = [(); 2].map(|()| AtomicUsize::new(0));
-        Self { keys, known, max }
+        Self { keys: AtomicUsize::new(0), known: AtomicUsize::new(0), max }
     }
 
     pub(super) const fn max(&self) -> usize {

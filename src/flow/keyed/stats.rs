@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{Keyed, PerKey};
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, zeros};
 
 /// The counts of a keyed limiter that belong to no stored key.
 ///
@@ -22,8 +22,7 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn new() -> Self {
-        let [evicted, evicted_refused, unknown_refused, no_room] =
-            [(); 4].map(|()| AtomicU64::new(0));
+        let [evicted, evicted_refused, unknown_refused, no_room] = zeros();
         Self { evicted, evicted_refused, unknown_refused, no_room, turn: AtomicUsize::new(0) }
     }
 }

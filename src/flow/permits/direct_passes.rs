@@ -3,7 +3,7 @@
 use crate::flow::contract::Passed;
 use crate::flow::permits::Layout;
 use crate::flow::permits::PermitWindow;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::time::{Timestamp, WindowConfig};
 
 /// The *direct* passes in the window of a limiter: the passes of the node for which the limiter
@@ -30,7 +30,7 @@ pub(in crate::flow) struct DirectPasses {
 
 impl DirectPasses {
     pub(in crate::flow) fn new(window: &WindowConfig) -> Self {
-        let [known, until] = [(); 2].map(|()| AtomicU64::new(0));
+        let [known, until] = zeros();
         Self { layout: Layout::of(window), known, until }
     }
 

@@ -1,6 +1,6 @@
 //! The tenants that hold permits, or have asked for more than they got.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, zeros};
 
 /// A tenant in a slot: `{ tag: 24, epoch: 15, hungry: 1, in use: 24 }`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) struct Found<'a> {
 impl Table {
     /// Creates a table with four slots for each tenant.
     pub(super) fn new(tenants: usize) -> Self {
-        let empty = |_| Bucket(std::array::from_fn(|_| AtomicU64::new(0)));
+        let empty = |_| Bucket(zeros());
         Self((0..tenants.div_ceil(2).max(1)).map(empty).collect())
     }
 

@@ -75,9 +75,14 @@ pub(crate) struct AtomicCounts {
 
 impl AtomicCounts {
     pub(crate) fn new() -> Self {
-        let [rt_nanos_high, rt_count, max_rt, max_concurrency] = [(); 4].map(|()| payload(0));
-        let min_rt = payload(Counts::NO_MINIMUM);
-        Self { events: EventWords::new(), rt_nanos_high, rt_count, min_rt, max_rt, max_concurrency }
+        Self {
+            events: EventWords::new(),
+            rt_nanos_high: payload(0),
+            rt_count: payload(0),
+            min_rt: payload(Counts::NO_MINIMUM),
+            max_rt: payload(0),
+            max_concurrency: payload(0),
+        }
     }
 
     #[inline]

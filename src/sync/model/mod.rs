@@ -99,6 +99,11 @@ macro_rules! const_unless_loom {
 }
 pub(crate) use const_unless_loom;
 
+/// Creates atomics of 0.
+pub(crate) fn zeros<const N: usize>() -> [AtomicU64; N] {
+    std::array::from_fn(|_| AtomicU64::new(0))
+}
+
 /// Creates an array of empty [`RacyOnce`]s.
 macro_rules! racy_once_array {
     ($len:expr) => {

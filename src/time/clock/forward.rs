@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Clock;
-use crate::sync::{Arc, AtomicU64, Ordering};
+use crate::sync::{Arc, AtomicU64, Ordering, zeros};
 use crate::time::timestamp::Timestamp;
 
 /// A clock that goes on when its source is set back: for a source such as the time of day.
@@ -64,7 +64,7 @@ impl<C: Clock> ForwardClock<C> {
     /// Creates a clock that shows the time of `source` until the source goes back.
     #[must_use]
     pub fn new(source: C) -> Self {
-        let [highest, offset] = [(); 2].map(|()| AtomicU64::new(0));
+        let [highest, offset] = zeros();
         Self(Arc::new(ForwardState { source, highest, offset }))
     }
 

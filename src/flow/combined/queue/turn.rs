@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::time::Timestamp;
 
 /// The longest time by which a timer is late without a stall of its thread or its task: a few
@@ -26,7 +26,7 @@ pub(super) struct GrantedTurn {
 
 impl GrantedTurn {
     pub(super) fn new() -> Self {
-        let [due, granted, sleeps_until] = [(); 3].map(|()| AtomicU64::new(0));
+        let [due, granted, sleeps_until] = zeros();
         Self { due, granted, sleeps_until }
     }
 

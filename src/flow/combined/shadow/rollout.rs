@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::mode::Mode;
 use crate::flow::watch::{Watch, WatchedState};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, zeros};
 use crate::time::Timestamp;
 
 /// How far ahead of the clock the time of a request may be, and for how long one note of a request
@@ -67,8 +67,7 @@ impl Rollout {
     /// Creates a rollout in a mode.
     #[must_use]
     pub fn new(mode: Mode) -> Self {
-        let [drawn, would_refuse, would_delay, enforced, passed_until] =
-            [(); 5].map(|()| AtomicU64::new(0));
+        let [drawn, would_refuse, would_delay, enforced, passed_until] = zeros();
         let counts = Counts { drawn, would_refuse, would_delay, enforced, passed_until };
         Self { mode: AtomicU64::new(mode.to_word()), counts: CachePadded::new(counts) }
     }

@@ -7,7 +7,7 @@ use crate::flow::contract::Refusal;
 use crate::flow::permits::{FullWindow, PermitWindow, Ration, Usage};
 use crate::flow::permits::{Layout, PackedBucket};
 use crate::node::Reason;
-use crate::sync::{Arc, AtomicU64, Loaded, Ordering, Slot};
+use crate::sync::{Arc, AtomicU64, Loaded, Ordering, Slot, zeros};
 use crate::time::WindowConfig;
 
 /// The ration of a warm-up. A request is admitted if fewer permits were taken in the newest bucket
@@ -60,7 +60,7 @@ impl CurveRation {
         let cold = Arc::new(Warmth::cold(Curve::new(window, limit, config)));
         // No other thread has the slot.
         let _ = state.compare_and_swap(&state.load(), cold);
-        let [known, retry, refused] = [(); 3].map(|()| AtomicU64::new(0));
+        let [known, retry, refused] = zeros();
         Self { layout: Layout::of(window), known, retry, refused, state }
     }
 

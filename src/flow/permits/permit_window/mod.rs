@@ -20,7 +20,7 @@ use crate::flow::contract::{Decision, LimitError, Refusal};
 use crate::flow::permits::Horizon;
 use crate::flow::permits::{Layout, PackedBucket};
 use crate::flow::permits::{Shares, Stripes};
-use crate::sync::{AtomicU64, Ordering, RacyOnce};
+use crate::sync::{AtomicU64, Ordering, RacyOnce, zeros};
 use crate::time::{Clock, Timestamp, WindowConfig, run};
 
 /// The number of permits that were taken in each of the last buckets.
@@ -96,7 +96,7 @@ impl PermitWindow {
     pub(in crate::flow) fn new(config: WindowConfig) -> Self {
         let layout = Layout::of(&config);
         let closed = (0..config.sample_count()).map(|_| AtomicU64::new(0)).collect();
-        let [newest, leaves, before] = [(); 3].map(|()| AtomicU64::new(0));
+        let [newest, leaves, before] = zeros();
         let (horizon, stripes) = (Horizon::new(), RacyOnce::new());
         Self { config, layout, newest, closed, leaves, before, horizon, stripes }
     }

@@ -8,7 +8,7 @@ use crossbeam_utils::CachePadded;
 pub(in crate::flow) use shares::Shares;
 
 use crate::sync::stall::{self, Point};
-use crate::sync::{AtomicU64, AtomicUsize, Ordering, pass_stripes, stripe};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, pass_stripes, stripe, zeros};
 
 /// The number of stripes, a power of two. If more threads ask at once, they share stripes.
 ///
@@ -78,7 +78,7 @@ const fn left_in(word: u64) -> u64 {
 
 impl Stripes {
     pub(in crate::flow) fn new() -> Self {
-        let [prepared, last_word, limit, granted] = [(); 4].map(|()| AtomicU64::new(0));
+        let [prepared, last_word, limit, granted] = zeros();
         let words = || Words { stripe: AtomicU64::new(FROZEN), read: AtomicU64::new(0) };
         let words = (0..STRIPES).map(|_| CachePadded::new(words())).collect();
         Self { prepared, last_word, limit, granted, width: AtomicUsize::new(STRIPES), words }
