@@ -78,6 +78,38 @@ fn checks_hold_if_a_record_expires_during_an_outage() {
     assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
 }
 
+/// A process joins between two outages, while the reader has already seen that the server is
+/// silent. After the second outage, a replica does not know the process, and has the deliveries
+/// that the reader knows.
+#[test]
+fn checks_hold_if_a_join_between_two_outages_is_lost() {
+    const OUTAGES: &[Outage] = &[
+        Outage { at: 28, secs: 2, after: After::Replica(12_816) },
+        Outage { at: 58, secs: 36, after: After::Same },
+        Outage { at: 96, secs: 45, after: After::Replica(1_613) },
+    ];
+    let faults = Faults {
+        loss: 0.193_409_377_807_140_74,
+        slow: 0.149_719_507_493_135_73,
+        clocks: Clocks::Far,
+        crashes: 0.043_599_360_932_195_644,
+        outages: OUTAGES.into(),
+        ..Faults::NONE
+    };
+    let scenario = Scenario {
+        config: FleetConfig::default(),
+        processes: 3,
+        secs: 191,
+        resources: 0,
+        second_bytes: 16 << 10,
+        outbox_bytes: 1 << 20,
+        faults,
+        broken: None,
+    };
+    let observed = simulate(&scenario, 3_460_377);
+    assert!(observed.violations.is_empty(), "{:#?}", observed.violations);
+}
+
 #[test]
 fn checks_hold_if_clocks_are_far_off() {
     let observed = run(&scenario(Faults { clocks: Clocks::Far, ..faults() }), 4);

@@ -76,7 +76,8 @@ impl FleetConfig {
     /// processes. If no process at all delivers for half of this time, the server was away, and no
     /// process counts as lost for it; each delivers once a second. A reader whose first survey, or
     /// whose first one for as long, is in such a time shows no further second as final until
-    /// `seconds` have passed: a server that has lost data may not know all processes yet.
+    /// `seconds` have passed: a server that has lost data may not know all processes yet. This
+    /// holds again after each time for which the reader has not asked for as long.
     ///
     /// # Errors
     ///

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leaparray::MetricEvent::Success;
-use leaparray::{ManualClock, Registry, RegistryConfig, Timestamp};
+use leaparray::{Clock, ManualClock, Registry, RegistryConfig, Timestamp};
 use leaparray_redis::engine::{FleetEngine, MemoryFleet};
 use leaparray_redis::fleet::{
-    Budget, Delivery, FleetConfig, FleetKeys, NamesFetch, ProcessId, Receipt, Survey,
+    Budget, Delivery, FleetConfig, FleetKeys, FleetView, NamesFetch, Outbox, ProcessId, Receipt,
+    Survey,
 };
-use leaparray_redis::{EngineError, FleetReporter, FleetState};
-use tokio::time::timeout;
+use leaparray_redis::{EngineError, FleetReader, FleetReporter, FleetState};
+use tokio::time::{sleep, timeout};
 
 use super::simulated::{Fleet, START};
 
@@ -52,6 +53,29 @@ async fn process_whose_clock_is_ahead_closes_with_its_last_second_waiting() {
     ahead.advance(Duration::from_secs(1));
     let record = timeout(Duration::from_secs(30), reporter.close()).await.unwrap();
     assert_eq!((record.lifetime[Success], record.waiting[Success]), (1, 1));
+}
+
+/// It asks less often than every half of `lost_after`, as if the server had been away each time.
+#[tokio::test(start_paused = true)]
+async fn slow_reader_shows_the_last_second_of_a_fleet_that_has_left_as_final() {
+    let clock = ManualClock::new(Timestamp::from_secs(START + 1));
+    let engine = Arc::new(MemoryFleet::with_clock(clock.clone()));
+    let config = FleetConfig::default();
+    let mut outbox = Outbox::new(config, ProcessId(1), "orders-1", START, 1 << 20);
+    let (second, _) = outbox.encode(START, [], 1 << 10);
+    outbox.push(second);
+    outbox.leave();
+    let (keys, now) = (FleetKeys::new("shop", &config).unwrap(), clock.now().as_micros());
+    engine.deliver(&keys, &config, &outbox.delivery(now)).await.unwrap();
+    let period = Duration::from_secs(10);
+    let reader = FleetReader::builder("shop").with_period(period).start(engine).unwrap();
+    let step = Duration::from_millis(100);
+    for _ in 0..250 {
+        sleep(step).await;
+        clock.advance(step);
+    }
+    assert!(reader.with(FleetView::newest_final) >= Some(START));
+    assert!(reader.last_minute().is_some_and(|it| it.standing.is_final()));
 }
 
 /// A server to which the first two processes have one identity, as clones have.

@@ -7,6 +7,7 @@ mod window;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leaparray::EventCounts;
 
@@ -195,6 +196,12 @@ impl FleetView {
     }
 
     /// Takes a survey.
+    ///
+    /// If neither a process has delivered nor a survey was taken for half of
+    /// [`lost_after`](FleetConfig::lost_after), the server may have been away, and have lost
+    /// processes that had joined. No further second is final until `lost_after` has passed, with
+    /// surveys in shorter intervals than that half. So a reader that always asks less often shows
+    /// none while no process delivers.
     pub fn on_survey(&mut self, survey: &Survey) {
         self.keep_final();
         self.since = self.since.max(survey.since);
@@ -275,12 +282,29 @@ impl FleetView {
     /// Returns whether the server may not know all processes, and cannot tell: it has lost data,
     /// and no process has reached it since. Then it has heard of no process for a while. A reader
     /// that has asked in that time knows of a delivery that is lost.
+    ///
+    /// If the reader has not asked for a while, it does not matter that the server was silent
+    /// before: since then, a process may have joined, the server may have been away, and a replica
+    /// without the process may have the deliveries that the reader knows.
     fn may_lack_processes(&self, survey: &Survey) -> bool {
         let heard = survey.processes.iter().map(|it| it.contact).max().unwrap_or(0);
-        let is_while =
-            |since: u64| survey.now.saturating_sub(since) >= self.config.lost_after_micros() / 2;
-        let is_silent = is_while(heard) && is_while(self.now);
-        heard < self.last_heard || is_silent && self.since <= heard
+        let is_silent = self.is_while(heard, survey.now) && self.is_while(self.now, survey.now);
+        heard < self.last_heard || is_silent
+    }
+
+    /// Returns whether a time is so long ago that the server may have been away since.
+    const fn is_while(&self, since: u64, now: u64) -> bool {
+        now.saturating_sub(since) >= self.config.lost_after_micros() / 2
+    }
+
+    /// Returns within which time to ask again. As long as no process delivers, a reader that does
+    /// not ask for half of `lost_after` cannot tell that the server was not away.
+    pub(crate) const fn ask_within(&self) -> Duration {
+        if self.is_while(self.last_heard, self.now) {
+            Duration::from_micros(self.config.lost_after_micros() / 3)
+        } else {
+            Duration::MAX
+        }
     }
 
     /// Returns the seconds that the view has.

@@ -48,7 +48,9 @@ impl FleetReaderBuilder {
     /// Sets how often the server is asked: the time from one poll to the next, from
     /// [`MIN_PERIOD`](Self::MIN_PERIOD) to the [`history`](FleetConfig::history) of the fleet,
     /// which [`start`](Self::start) checks. By default a second. A poll also reads for at most
-    /// about this time, and the next poll continues.
+    /// about this time, and the next poll continues. While no process delivers, the server is asked
+    /// at least every third of [`lost_after`](FleetConfig::lost_after), so that the last seconds of
+    /// the fleet become final.
     pub const fn with_period(mut self, period: Duration) -> Self {
         self.period = period;
         self

@@ -69,7 +69,7 @@ impl<E: FleetEngine> Driver<E> {
             let result = self.poll().await;
             failures = if result.is_ok() { 0 } else { failures + 1 };
             next = match failures {
-                0 => begin + self.period,
+                0 => begin + self.period.min(self.shared.view().ask_within()),
                 _ => Instant::now() + backoff(failures).max(self.period),
             };
             let error = result.as_ref().err().map(ToString::to_string);

@@ -248,6 +248,35 @@ fn nothing_is_final_before_a_silent_server_knows_all_processes() {
     }
 }
 
+/// The server is silent when the reader asks, then a second process joins, and the server is away.
+/// The replica that is promoted is of before the join, and has the deliveries that the reader
+/// knows.
+#[test]
+fn nothing_is_final_after_a_second_silence_before_all_processes_are_known() {
+    let (mut server, mut view) = fleet();
+    joined(&mut server, 1);
+    read(&mut view, &mut server, micros(START));
+    // The silence is noticed.
+    read(&mut view, &mut server, micros(START + 30));
+    let mut replica = server.clone();
+    let mut second = Process::new(2, START + 31);
+    second.deliver(&mut server);
+    assert_eq!(server.survey(micros(START + 31)).processes.len(), 2);
+    let last = view.newest_final();
+    for later in [70, 72, 74] {
+        read(&mut view, &mut replica, micros(START + later));
+        assert_eq!(view.newest_final(), last, "{later}");
+    }
+    // The second process is back.
+    second.deliver_at(&mut replica, micros(START + 74));
+    for later in 75..=79 {
+        read(&mut view, &mut replica, micros(START + later));
+    }
+    assert!(view.newest_final() > last);
+    let presence = view.window(START + 31..START + 32).presence;
+    assert_eq!(presence.expected, 2);
+}
+
 /// The server loses its data and gets a delivery of the version that the reader knows: the process
 /// had no answer to the first one.
 #[test]
