@@ -40,7 +40,9 @@ pub(crate) struct Quiet {
 /// The number of samples, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SampleCounts {
-    /// Samples that were taken while the machine was quiet.
+    /// Whether the samples were taken without a check.
+    pub(crate) is_unchecked: bool,
+    /// Samples that were taken while the machine was quiet, or without a check.
     pub(crate) quiet: usize,
     /// Attempts that were discarded because the probe after them was disturbed.
     pub(crate) discarded: usize,
@@ -57,10 +59,17 @@ impl Quiet {
         Self::with_probe(Box::new(move || arithmetic(threads)), probes as usize)
     }
 
-    /// Creates a check that every sample passes, for cases that use more processors than a probe.
-    /// The cost of a case is then that of the quiet tenth of its samples.
-    pub(crate) fn unchecked() -> Self {
-        let (best, samples) = (f64::INFINITY, SampleCounts::default());
+    /// Creates the check for cases that use up to all cores. With more than two, hardly a sample is
+    /// undisturbed, so every sample counts, and the cost of a case is that of the quiet tenth of
+    /// them.
+    pub(crate) fn for_all_cores(cores: usize, max_wait: Duration) -> Self {
+        if cores > 2 { Self::unchecked() } else { Self::new(cores, max_wait) }
+    }
+
+    /// Creates a check that every sample passes.
+    fn unchecked() -> Self {
+        let samples = SampleCounts { is_unchecked: true, ..SampleCounts::default() };
+        let best = f64::INFINITY;
         Self { probe: None, best, remaining_probes: 0, undisturbed: true, samples }
     }
 
@@ -148,7 +157,7 @@ mod tests {
             attempts += 1;
             attempts
         });
-        let SampleCounts { quiet, discarded, missing } = quiet.samples;
+        let SampleCounts { quiet, discarded, missing, .. } = quiet.samples;
         (sample, [quiet, discarded, missing])
     }
 
@@ -175,7 +184,7 @@ mod tests {
 
     #[test]
     fn one_sample_in_twenty_may_be_missing() {
-        let counts = |missing| SampleCounts { quiet: 100, discarded: 0, missing };
+        let counts = |missing| SampleCounts { quiet: 100, missing, ..SampleCounts::default() };
         assert!(counts(5).is_complete() && !counts(6).is_complete());
     }
 }

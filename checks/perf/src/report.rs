@@ -74,8 +74,13 @@ impl Report {
         let Run { processor, cores, samples, .. } = &self.run;
         let hyphen = if self.program.is_empty() { "" } else { "-" };
         let name = format!("{}{hyphen}{}.tsv", processor.id(), self.program);
+        let quiet = match samples {
+            SampleCounts { is_unchecked: true, .. } => "unchecked",
+            samples if samples.is_complete() => "yes",
+            _ => "no",
+        };
         let machine = [
-            ("quiet", if samples.is_complete() { "yes" } else { "no" }.to_owned()),
+            ("quiet", quiet.to_owned()),
             ("cores", cores.to_string()),
             ("system", machine::system()),
             ("compiler", machine::rustc()),

@@ -23,9 +23,14 @@ impl Cost {
         Self { median, quartiles: (low, high), lost }
     }
 
-    /// Computes the cost as that of the quiet tenth: disturbances make a sample longer, never
-    /// shorter, and of samples on many processors, few have none. The quartiles are those of the
-    /// quietest fifth.
+    /// Computes the cost as the 10th percentile of the samples: on many processors, few are
+    /// undisturbed. The quartiles are those of the fastest fifth.
+    ///
+    /// A disturbance makes a sample longer if no thread waits for another one. If threads write the
+    /// same line, it can make the sample shorter: while one of them has no processor, the others
+    /// take less time. So the cost of such a case is a lower bound. Beside busy processes, two
+    /// threads that added to one counter on two processors took 6.1 ns at the 10th percentile, as
+    /// one thread does, and 41 ns at the median.
     pub(crate) fn of_quiet_tenth(mut samples: Vec<f64>, lost: usize) -> Self {
         samples.sort_by(f64::total_cmp);
         let [low, median, high] = [0.05, 0.1, 0.15].map(|share| quantile(share, &samples));

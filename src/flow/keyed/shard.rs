@@ -74,7 +74,7 @@ impl<K, R: KeyRule> Shard<K, R> {
     }
 
     /// Locks the table. It is locked for one decision, which takes tens of nanoseconds, so a thread
-    /// that finds it locked spins a little before it sleeps.
+    /// that finds it locked waits with pauses, and rarely sleeps.
     #[inline]
     pub(super) fn lock(&self) -> MutexGuard<'_, Table<K, R>> {
         lock_soon(&self.0).unwrap_or_else(PoisonError::into_inner)

@@ -4,8 +4,8 @@
 //! Each thread is bound to a processor of its own. There are cases with 1, 2, 4, 8 and 16 threads,
 //! as far as the machine has processors. *One word* is a limiter without epochs and without later
 //! buckets, which takes permits by a compare-exchange on one word. It stands for the limiter
-//! without stripes, and does less: it has no step to a later bucket. On many processors, hardly a
-//! sample is undisturbed, so a cost is that of the quiet tenth.
+//! without stripes, and does less: it has no step to a later bucket. On more than two
+//! processors, hardly a sample is undisturbed, so a cost is that of the quiet tenth.
 
 mod decisions;
 mod fills;
@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 use leaparray::flow::SlidingWindowLimiter;
 use leaparray::{MonotonicClock, WindowConfig};
 
-use crate::goals;
 use crate::harness::{Plan, Suite};
 use crate::machine::{self, Processor};
 use crate::options::Options;
 use crate::quiet::Quiet;
 use crate::report::{Report, Run};
+use crate::{MAX_WAIT, goals};
 
 /// The crates whose versions belong to the results.
 const CRATES: &str = "leaparray quanta governor";
@@ -48,8 +48,8 @@ pub fn run() -> Result<(), Box<dyn Error>> {
 fn measure(plan: Plan) -> Run {
     let (start, cores) = (Instant::now(), machine::cores());
     eprintln!("measuring, {} rounds", plan.rounds);
-    let (mut suite, mut quiet) = (Suite::new(cores), Quiet::unchecked());
-    let clock = MonotonicClock::new();
+    let mut quiet = Quiet::for_all_cores(cores, MAX_WAIT * plan.rounds as u32);
+    let (mut suite, clock) = (Suite::new(cores), MonotonicClock::new());
     decisions::add(&mut suite, &clock, cores);
     fills::add(&mut suite, &clock, cores);
     let results = suite.measure(plan, &mut quiet, |_| {});

@@ -119,8 +119,11 @@ pub(crate) fn bare() -> Router {
     Router::new().route("/orders/{id}", get(async || "an order"))
 }
 
+/// A body that adds nothing to its inner one.
+type OwnBody = MapErr<Body, fn(Error) -> Error>;
+
 /// Returns the layer of [`BODY`].
-pub(crate) fn own_body() -> MapResponseBodyLayer<fn(Body) -> MapErr<Body, fn(Error) -> Error>> {
+pub(crate) fn own_body() -> MapResponseBodyLayer<fn(Body) -> OwnBody> {
     MapResponseBodyLayer::new(|body| body.map_err(identity))
 }
 

@@ -33,7 +33,8 @@ pub(crate) fn add(suite: &mut Suite, clock: &MonotonicClock) {
         let minute = used_window(120, crowd, clock);
         suite.add_with_crowd(SUM_MINUTE, crowd, move |_| minute.at(black_box(NOW)).sum(Pass));
         if crowd.idle + crowd.ended == 0 {
-            let cells: Arc<[_]> = (0..crowd.record).map(|_| Some(PlainCell::new())).collect();
+            let cells: Arc<[_]> =
+                (0..crowd.record).map(|_| Some(Box::new(PlainCell::new()))).collect();
             suite.add_with_crowd(LEAST, crowd, move |_| add_up(&cells, black_box(0..=120)));
         }
         let node = used_node(crowd);
@@ -50,9 +51,9 @@ struct PlainCell {
 }
 
 impl PlainCell {
-    fn new() -> Box<Self> {
+    fn new() -> Self {
         let [is_used, bucket, count] = [1, 7, 3].map(AtomicU64::new);
-        Box::new(Self { is_used, bucket, count })
+        Self { is_used, bucket, count }
     }
 }
 

@@ -70,8 +70,9 @@ thread_local! {
     static PLAIN: Cell<PlainCell> = const { Cell::new(PlainCell { bucket: 0, count: 0 }) };
 }
 
-fn add_to_plain_cell(clock: &quanta::Clock) {
-    let bucket = clock.scaled(clock.raw()) / BUCKET_LEN.as_nanos() as u64;
+fn add_to_plain_cell(clock: &quanta::Clock, start: u64) {
+    let nanos = clock.delta_as_nanos(start, clock.raw());
+    let bucket = nanos / BUCKET_LEN.as_nanos() as u64;
     PLAIN.with(|cell| {
         let PlainCell { bucket: last, count } = cell.get();
         let count = if last == bucket { count } else { 0 };
@@ -82,7 +83,8 @@ fn add_to_plain_cell(clock: &quanta::Clock) {
 fn baselines(suite: &mut Suite, threads: usize) {
     raw(suite, threads);
     let quanta = quanta::Clock::new();
-    suite.add(LEAST, threads, move |_| add_to_plain_cell(&quanta));
+    let start = quanta.raw();
+    suite.add(LEAST, threads, move |_| add_to_plain_cell(&quanta, start));
     // Padded, so that no other data is in its cache line. A cell of a window has its lines to
     // itself, too.
     let counter = CachePadded::new(AtomicI64::new(0));

@@ -4,7 +4,8 @@
 //! Each thread is bound to a processor of its own. There are cases with 1, 2, 4, 8 and 16 threads,
 //! as far as the machine has processors. The baseline of each cost is the same cost on one thread;
 //! a counter that all threads share shows what a machine makes of a line that all of them write.
-//! On many processors, hardly a sample is undisturbed, so a cost is that of the quiet tenth.
+//! On more than two processors, hardly a sample is undisturbed, so a cost is that of the quiet
+//! tenth.
 
 mod cases;
 mod hot_key;
@@ -16,6 +17,7 @@ use std::time::Instant;
 
 use leaparray::MonotonicClock;
 
+use crate::MAX_WAIT;
 use crate::goals::{self, Row, Unit};
 use crate::harness::{Plan, Suite};
 use crate::machine::{self, Processor};
@@ -51,8 +53,8 @@ pub fn run() -> Result<(), Box<dyn Error>> {
 fn measure(plan: Plan) -> Run {
     let (start, cores) = (Instant::now(), machine::cores());
     eprintln!("measuring, {} rounds", plan.rounds);
-    let (mut suite, mut quiet) = (Suite::new(cores), Quiet::unchecked());
-    let clock = MonotonicClock::new();
+    let mut quiet = Quiet::for_all_cores(cores, MAX_WAIT * plan.rounds as u32);
+    let (mut suite, clock) = (Suite::new(cores), MonotonicClock::new());
     for threads in THREADS.into_iter().filter(|&threads| threads <= cores) {
         cases::add(&mut suite, &clock, threads);
         requests::add(&mut suite, threads);

@@ -1,6 +1,7 @@
 //! Reads of one thread while the other ones record.
 
 use std::hint::black_box;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -37,17 +38,19 @@ fn add_read(
     read: impl Fn(&SlidingWindow) -> f64 + Sync + 'static,
 ) {
     suite.add_run(case, Crowd::of(threads), threads, move |iters, first| {
-        let stop = AtomicBool::new(false);
+        let (stop, started) = (AtomicBool::new(false), Barrier::new(threads));
         thread::scope(|scope| {
             for processor in 1..threads {
-                let (stop, window) = (&stop, &window);
+                let (stop, started, window) = (&stop, &started, &window);
                 scope.spawn(move || {
                     bind(processor);
+                    started.wait();
                     while !stop.load(Ordering::Relaxed) {
                         (0..64).for_each(|_| window.add(Pass, black_box(1)));
                     }
                 });
             }
+            started.wait();
             let nanos = on_processors(1, iters, first, &|_, _| read(&window));
             stop.store(true, Ordering::Relaxed);
             nanos

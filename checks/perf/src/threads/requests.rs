@@ -36,6 +36,9 @@ const SEPARATE: [Service; 3] = [
     }),
 ];
 
+/// A function that returns the name of a service's case.
+type CaseOf = fn(&Stack) -> String;
+
 fn routers(threads: usize, make: impl Fn() -> Router) -> Vec<Router> {
     (0..threads).map(|_| make().with_state(())).collect()
 }
@@ -75,8 +78,7 @@ fn add_service(suite: &mut Suite, case: &str, routers: Vec<Router>) {
 
 /// Returns what the layer adds beyond one with a body of its own that does nothing.
 pub(super) fn added(results: &Results) -> Vec<Value> {
-    let kinds: [(&str, fn(&Stack) -> String); 2] =
-        [("one router", case), ("a router for each thread", separate)];
+    let kinds = [("one router", case as CaseOf), ("a router for each thread", separate)];
     let values = kinds.into_iter().flat_map(|(routers, case)| {
         let added = move |threads| {
             let cost = |stack: &Stack| results.median(&case(stack), Crowd::of(threads));

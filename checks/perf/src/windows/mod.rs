@@ -92,7 +92,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
 /// A case counts if the reader kept up: then the machine was not busy with other work.
 fn samples(measured: &[Measured]) -> SampleCounts {
     let quiet = measured.iter().filter(|it| it.seen_share() >= KEPT_UP).count();
-    SampleCounts { quiet, discarded: 0, missing: measured.len() - quiet }
+    SampleCounts { quiet, missing: measured.len() - quiet, ..SampleCounts::default() }
 }
 
 impl Measured {
