@@ -260,12 +260,9 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
             self.concerned().take_back(ask, wait);
             permits.withdraw_at(ask.now());
         }
-        let later = self.later.get_or_init(|| Box::new(next));
-        let decision = later.decide(&ask.again());
-        if let Decision::Refused(refusal) = &decision {
-            later.latest().count_refusal(ask, refusal);
-        }
-        decision
+        // Not asked `again`: this plan has admitted the request, so no limiter has counted a refusal
+        // of it, and several rules count one by a peek at the first question alone.
+        self.later.get_or_init(|| Box::new(next)).decide(ask)
     }
 
     /// Returns the same request by the newest plan, for a decision without the caller. A key that

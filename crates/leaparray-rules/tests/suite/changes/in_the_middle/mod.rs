@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use leaparray::flow::watch::WatchedState;
 use leaparray::flow::{Ask, Decision, LimiterExt};
 use leaparray::{Clock, Registry, RegistryConfig, Resource, Timestamp};
 use leaparray_rules::{Caller, KeySource, RuleSet, Rules};
@@ -81,6 +82,29 @@ fn question_in_the_middle_of_a_change_is_decided_anew() {
         assert_eq!(refusal.limiter(), Some("none"));
         assert_eq!(rules.status().refused, [(Arc::from("none"), 1)]);
     }
+}
+
+/// The new version has another limiter of the rule, which refuses the request by a peek beside the
+/// bucket. The refusal counts at that limiter as one that was carried out, as at the rule.
+#[test]
+fn refusal_by_a_decision_made_anew_counts_among_those_that_are_enforced() {
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let bucket = ("bucket", "limit = \"99 per hour, bursts of 99\"");
+    let limit = "key = \"client\"\nin_flight = 2\nmode = \"enforce for 99.9999 % of keys\"";
+    let (rules, resource) = changed_in_a_decision(
+        &file(&[("flight", "in_flight = 11"), bucket]),
+        file(&[bucket, ("flight", limit)]),
+    );
+    let refusal = rules.ask(&resource, &"ann", &ask.many(3)).refusal().expect("by the new version");
+    assert_eq!(rules.status().version, 2, "the change came in between");
+    assert_eq!(refusal.limiter(), Some("flight"));
+    assert_eq!(rules.status().refused[..], [("flight".into(), 1)]);
+    let watched = rules.registry().watched();
+    let shadow = watched.iter().find_map(|it| match &it.state {
+        WatchedState::Shadow { counts, .. } => Some(counts.enforced),
+        _ => None,
+    });
+    assert_eq!(shadow, Some(1));
 }
 
 /// No rule of the former version asks for the context, and the new one concerns only one context.

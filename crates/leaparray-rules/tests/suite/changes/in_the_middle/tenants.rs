@@ -8,7 +8,7 @@ use leaparray::flow::watch::WatchedState;
 use leaparray::{Registry, RegistryConfig, Timestamp};
 use leaparray_rules::{RuleSet, Rules};
 
-use super::{Hook, Hooked};
+use super::{Hook, Hooked, file};
 
 /// Has each reading of the clock apply the next one of the versions.
 fn change_at_each_reading(clock: &Hooked, rules: Rules<Hooked>, mut versions: VecDeque<RuleSet>) {
@@ -70,5 +70,45 @@ fn tenants_get_the_permits_of_half_a_decision_back() {
         // All but a reserve of a sixteenth.
         let share = [95, 94].map(|permits| rules.ask(&a, &"ann", &ask.many(permits)).is_admitted());
         assert_eq!(share, [false, true], "{changes} changes");
+    }
+}
+
+/// The rule with tenants is new in the second version, or has a lower limit there. The request is
+/// decided anew beside the bucket, by a peek at each rule. That is the first refusal of the tenant,
+/// also if the rule has admitted the request by the first version.
+#[test]
+fn tenant_that_is_refused_by_a_decision_made_anew_is_hungry() {
+    let tenants = "tenant = \"header:x-user\"\nweights = { ann = 255 }";
+    let bucket = ("bucket", "limit = \"999 per hour, bursts of 999\"");
+    // Later than the clock by more than any lead, so that the bucket reads it.
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    for before in ["in_flight = 11".into(), format!("in_flight = 11\n{tenants}")] {
+        let after = format!("in_flight = 2\n{tenants}");
+        let former = file(&[("flight", &before), bucket]);
+        let mut readings = 0;
+        loop {
+            let clock = Hooked::default();
+            let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+            let rules = Rules::new(Arc::new(registry));
+            rules.apply(&former);
+            let a = rules.registry().resource("a").unwrap();
+            assert!(rules.ask(&a, &"ann", &ask.many(0)).is_admitted());
+            let (changed, next) = (rules.clone(), file(&[bucket, ("flight", &after)]));
+            let call = Box::new(move || drop(changed.apply(&next)));
+            *clock.0.lock().unwrap() = Some(Hook { readings_before: readings, call });
+            let decision = rules.ask(&a, &"ann", &ask.many(3));
+            // The hook has a handle to the rules, whose registry has the clock.
+            if clock.0.lock().unwrap().take().is_some() {
+                break;
+            }
+            let refusal = decision.refusal().expect("the limit is 2");
+            assert_eq!(refusal.limiter(), Some("flight"), "{before}, {readings}");
+            assert_eq!(rules.status().refused[..], [("flight".into(), 1)], "{before}, {readings}");
+            // Both permits are free. The share of the other tenant is a 128th of one.
+            let other = rules.ask(&a, &"bob", &ask.many(2));
+            assert!(other.is_refused(), "{before}, {readings}: the tenant is not hungry");
+            readings += 1;
+        }
+        assert!(readings > 1, "the bucket reads the clock at the peek and at the decision");
     }
 }
