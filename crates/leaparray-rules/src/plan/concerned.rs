@@ -57,7 +57,7 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
     /// Counts a refusal at the rule that has refused, if it is the answer to the first question of
     /// a request: a request that waits in a queue asks several times.
     #[inline(never)]
-    pub(super) fn count_refusal(self, ask: &Ask<'_>, refusal: &Refusal) {
+    fn count_refusal(self, ask: &Ask<'_>, refusal: &Refusal) {
         if ask.is_first()
             && let Some(rule) = self.rules().find(|it| it.has_refused(refusal))
         {
