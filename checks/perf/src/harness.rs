@@ -61,7 +61,7 @@ impl Suite {
     }
 
     /// Adds a case that runs `op` on `threads` threads at once, each bound to a processor. `op`
-    /// gets the number of the thread, and that of the operation.
+    /// gets the number of the thread and the number of the operation.
     pub(crate) fn add_bound<R>(
         &mut self,
         name: &str,

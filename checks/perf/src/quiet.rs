@@ -60,8 +60,7 @@ impl Quiet {
     }
 
     /// Creates the check for cases that use up to all cores. With more than two, hardly a sample is
-    /// undisturbed, so every sample counts, and the cost of a case is that of the quiet tenth of
-    /// them.
+    /// undisturbed, so every sample counts, and the cost of a case is their 10th percentile.
     pub(crate) fn for_all_cores(cores: usize, max_wait: Duration) -> Self {
         if cores > 2 { Self::unchecked() } else { Self::new(cores, max_wait) }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::scenarios::crowd::Crowd;
 
-/// The cost of one operation in nanoseconds, over the rounds: the median, or that of the quiet
-/// tenth.
+/// The cost of one operation in nanoseconds, over the rounds: the median, or the 10th
+/// percentile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     pub(crate) median: f64,

@@ -5,7 +5,7 @@
 //! as far as the machine has processors. *One word* is a limiter without epochs and without later
 //! buckets, which takes permits by a compare-exchange on one word. It stands for the limiter
 //! without stripes, and does less: it has no step to a later bucket. On more than two
-//! processors, hardly a sample is undisturbed, so a cost is that of the quiet tenth.
+//! processors, hardly a sample is undisturbed, so a cost is the 10th percentile of the samples.
 
 mod decisions;
 mod fills;

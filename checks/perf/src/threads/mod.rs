@@ -4,8 +4,8 @@
 //! Each thread is bound to a processor of its own. There are cases with 1, 2, 4, 8 and 16 threads,
 //! as far as the machine has processors. The baseline of each cost is the same cost on one thread;
 //! a counter that all threads share shows what a machine makes of a line that all of them write.
-//! On more than two processors, hardly a sample is undisturbed, so a cost is that of the quiet
-//! tenth.
+//! On more than two processors, hardly a sample is undisturbed, so a cost is the 10th percentile of
+//! the samples.
 
 mod cases;
 mod hot_key;
