@@ -47,7 +47,7 @@ const MICROARCHITECTURES: &[(&str, &str)] = &[
     ("intel-family-6-model-207", "Emerald Rapids"),
 ];
 
-const NOT_MEASURED: &str = "–";
+pub(crate) const NOT_MEASURED: &str = "–";
 
 /// A processor, and its measurements by program.
 #[derive(Debug)]
@@ -55,7 +55,8 @@ pub(crate) struct Column {
     /// The processor, as the files are named.
     pub(crate) id: String,
     pub(crate) microarchitecture: &'static str,
-    pub(crate) sets: BTreeMap<String, Set>,
+    /// Of each program, those of the machine with the fewest cores first.
+    pub(crate) sets: BTreeMap<String, Vec<Set>>,
 }
 
 impl Column {
@@ -67,12 +68,14 @@ impl Column {
         Ok(Self { id: id.to_owned(), microarchitecture, sets: BTreeMap::new() })
     }
 
-    fn set(&self, program: &str) -> Option<&Set> {
-        self.sets.get(program)
+    /// Returns the sets of a program.
+    pub(crate) fn sets(&self, program: &str) -> &[Set] {
+        self.sets.get(program).map_or(&[], Vec::as_slice)
     }
 
+    /// Returns the cell of a row, of the machine with the fewest cores that has one.
     fn cell(&self, row: &Row) -> Option<String> {
-        row.cell(self.set(row.program)?)
+        self.sets(row.program).iter().find_map(|set| row.cell(set))
     }
 
     /// Returns the microarchitecture, the vendor, the family and the model.
@@ -133,16 +136,22 @@ fn columns(folder: &Path) -> Result<Vec<Column>, Box<dyn Error>> {
             Entry::Occupied(column) => column.into_mut(),
             Entry::Vacant(place) => place.insert(Column::new(id)?),
         };
-        column.sets.insert(program.to_owned(), set);
+        let sets = column.sets.entry(program.to_owned()).or_default();
+        let at = sets.partition_point(|it| it.cores() < set.cores());
+        sets.insert(at, set);
     }
     Ok(columns.into_values().collect())
 }
 
-/// Splits the name of a file: `amd-family-26-model-2-keyed` into the processor and the program.
+/// Splits the name of a file: `amd-family-26-model-2-keyed` into the processor and the program. The
+/// number of cores follows if it is more than two: `amd-family-26-model-2-keyed-8-cores`.
 fn split(file: &str) -> Option<(&str, &str)> {
     let model = file.find("-model-")? + "-model-".len();
     let digits = file[model..].find('-').map_or(file.len(), |at| model + at);
-    let program = file[digits..].trim_start_matches('-');
+    let mut program = file[digits..].trim_start_matches('-');
+    if let Some(rest) = program.strip_suffix("-cores") {
+        (program, _) = rest.rsplit_once('-').unwrap_or(("", rest));
+    }
     PROGRAMS.iter().any(|(known, _)| *known == program).then_some((&file[..digits], program))
 }
 
@@ -166,7 +175,8 @@ fn compared(columns: &[Column], rows: &[Row]) -> Result<String, String> {
 
 /// Returns the versions of the peers.
 fn versions(columns: &[Column]) -> String {
-    let about = columns.iter().flat_map(|column| column.sets.values()).flat_map(|set| &set.about);
+    let about = columns.iter().flat_map(|column| column.sets.values().flatten());
+    let about = about.flat_map(|set| &set.about);
     let peers = about.filter(|(name, _)| PEERS.contains(&name.as_str()));
     let versions: BTreeSet<_> = peers.map(|(name, version)| format!("{name} {version}")).collect();
     let versions = versions.into_iter().collect::<Vec<_>>().join(", ");
@@ -179,11 +189,11 @@ fn files(columns: &[Column]) -> String {
     for (program, what) in PROGRAMS {
         let name = if program.is_empty() { "(default)".to_owned() } else { format!("`{program}`") };
         for column in columns {
-            let Some(set) = column.set(program) else { continue };
-            let cores = set.about.iter().find(|(name, _)| name == "cores");
-            let cores = cores.map_or("?", |(_, cores)| cores).to_owned();
-            let (what, commit) = ((*what).to_owned(), set.commit.clone());
-            rows.push(vec![what, name.clone(), column.name(), commit, cores]);
+            for set in column.sets(program) {
+                let cores = set.cores().map_or("?".to_owned(), |cores| cores.to_string());
+                let (what, commit) = ((*what).to_owned(), set.commit.clone());
+                rows.push(vec![what, name.clone(), column.name(), commit, cores]);
+            }
         }
     }
     format::table(4, &["measured", "program", "processor", "commit", "cores"], rows)
@@ -209,6 +219,9 @@ mod tests {
         assert_eq!(split("amd-family-26-model-2-keyed"), Some(("amd-family-26-model-2", "keyed")));
         assert_eq!(split("intel-family-6-model-207"), Some(("intel-family-6-model-207", "")));
         assert_eq!(split("amd-family-26-model-2-other"), None);
+        let of_many = split("intel-family-6-model-207-threads-16-cores");
+        assert_eq!(of_many, Some(("intel-family-6-model-207", "threads")));
+        assert_eq!(split("amd-family-26-model-2-8-cores"), Some(("amd-family-26-model-2", "")));
     }
 
     #[test]
@@ -227,7 +240,7 @@ mod tests {
             Ok(table.lines().next().expect("a head").to_owned())
         };
         let found = head(&columns, rows::MIDDLEWARE);
-        assert_eq!(found.as_deref(), Ok("| operation | compared with | Zen 5 |"));
+        assert_eq!(found.as_deref(), Ok("| operation | compared with | Zen 5 | Emerald Rapids |"));
         for column in &mut columns {
             column.sets.remove("middleware");
         }
@@ -238,7 +251,7 @@ mod tests {
     #[test]
     fn missed_goal_of_the_files_needs_an_entry() {
         let mut columns = columns(&root().join("docs/performance")).expect("files");
-        let set = columns[0].sets.values_mut().next().expect("a file");
+        let set = columns[0].sets.values_mut().flatten().next().expect("a file");
         let value = set.values.iter_mut().find(|it| it.at_most.is_none()).expect("no goal");
         (value.measured, value.at_most) = (2.0, Some(1.0));
         value.case = "an operation without a reason".to_owned();

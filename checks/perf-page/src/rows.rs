@@ -71,6 +71,15 @@ pub(crate) const RECORDING: &[Row] = &[
     row(
         "",
         1,
+        ["record one event, 1 thread", PRECISE],
+        [
+            "the least that counts by bucket",
+            "read `quanta`'s clock, and add to a plain cell of the thread and the bucket",
+        ],
+    ),
+    row(
+        "",
+        1,
         [
             "record a success and its response time, 1 thread",
             "record a success and its response time, precise clock",
@@ -156,6 +165,12 @@ pub(crate) const LIMITS: &[Row] = &[
     row(
         "feedback",
         1,
+        ["a call through `CircuitBreaker`, 1 thread", "a call through `CircuitBreaker`"],
+        ["a success without it", "record a success"],
+    ),
+    row(
+        "feedback",
+        1,
         [
             "`AdaptiveLimiter` admits and ends a call, 1 thread",
             "`AdaptiveLimiter`, admitted, with its end",
@@ -217,6 +232,13 @@ pub(crate) const MIDDLEWARE: &[Row] = &[
     .layer(),
     row(
         "middleware",
+        2,
+        ["`leaparray-tower` adds to a request, 2 threads", LAYER],
+        ["`TraceLayer`", "a request: TraceLayer"],
+    )
+    .layer(),
+    row(
+        "middleware",
         1,
         ["`leaparray-tower` adds to a request", LAYER],
         ["`axum-prometheus`", "a request: axum-prometheus"],
@@ -234,6 +256,15 @@ pub(crate) const MIDDLEWARE: &[Row] = &[
 pub(crate) const HISTOGRAMS: &[Row] = &[
     row("histograms", 1, ["record in a histogram of a minute, 1 thread", HISTOGRAM], HDR),
     row("histograms", 2, ["record in a histogram of a minute, 2 threads", HISTOGRAM], HDR),
+    row(
+        "histograms",
+        1,
+        ["record in a histogram of a minute, 1 thread", HISTOGRAM],
+        [
+            "the least that counts a response time by bucket",
+            "read `quanta`'s clock, and add to a plain count, sum and bin of the thread",
+        ],
+    ),
     row(
         "histograms",
         1,

@@ -106,6 +106,12 @@ pub struct Set {
 }
 
 impl Set {
+    /// Returns the number of processors of the machine, if the file has it.
+    #[must_use]
+    pub fn cores(&self) -> Option<usize> {
+        self.about.iter().find(|(name, _)| name == "cores")?.1.parse().ok()
+    }
+
     /// Parses the lines of a file.
     ///
     /// # Errors

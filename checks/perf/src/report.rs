@@ -73,7 +73,9 @@ impl Report {
     pub(crate) fn write(self, folder: &Path) -> io::Result<()> {
         let Run { processor, cores, samples, .. } = &self.run;
         let hyphen = if self.program.is_empty() { "" } else { "-" };
-        let name = format!("{}{hyphen}{}.tsv", processor.id(), self.program);
+        // A machine with more cores of the same processor shows more, and has a file of its own.
+        let of_cores = if *cores > 2 { format!("-{cores}-cores") } else { String::new() };
+        let name = format!("{}{hyphen}{}{of_cores}.tsv", processor.id(), self.program);
         let quiet = match samples {
             SampleCounts { is_unchecked: true, .. } => "unchecked",
             samples if samples.is_complete() => "yes",
