@@ -193,8 +193,13 @@ impl MetricArray {
 
     /// Notes that the calling thread records in a bucket.
     fn arrive(&self, number: u64) -> Arrival {
-        // Relaxed: if this thread's adds happen before a read, then so does this update.
-        let newest = self.newest.fetch_max(number + 1, Ordering::Relaxed);
+        // Relaxed: if this thread's adds happen before a read, then so does this load or update, so
+        // that the read finds this number or a higher one. A load where it is enough: of the threads
+        // that arrive in a bucket, only the first takes the line of the word from the others.
+        let mut newest = self.newest.load(Ordering::Relaxed);
+        if newest <= number {
+            newest = self.newest.fetch_max(number + 1, Ordering::Relaxed);
+        }
         if newest <= number + 1 {
             return Arrival { is_late: false, is_to_sweep: newest <= number };
         }

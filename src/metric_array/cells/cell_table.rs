@@ -298,7 +298,8 @@ impl GroupOfCells<'_> {
                 present.remove(observed.1, bit);
             }
         });
-        if !is_unretired && !is_retired {
+        // Stored only if it changes: the threads that bind cells share its line.
+        if !is_unretired && !is_retired && checked.load(Ordering::Relaxed) != abandonments {
             checked.store(abandonments, Ordering::Relaxed);
         }
         if let (index @ 1.., Some(more)) = (self.first as usize / GROUP, self.table.more.get()) {
