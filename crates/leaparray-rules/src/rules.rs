@@ -89,7 +89,8 @@ use crate::turn::Turn;
 ///
 /// A change waits for no request, and no request for a change. A request that is decided twice is
 /// charged twice by a rule whose permits cannot be given back: by one with a key, by a bucket or a
-/// pace that was changed, by a limit that warms up, and by a limiter that replaces another one.
+/// pace that was changed, by a limit that warms up, and by a limiter that replaces another one. A
+/// rule that is not enforced, or enforced in part, counts it for each of the decisions.
 ///
 /// A thread keeps the version by which it has decided last, with its limiters and the keys that
 /// they store, until it decides again by any rules or ends. So the memory of a rule with many keys

@@ -33,7 +33,7 @@ const SLOW_WORKERS: usize = 8;
 
 /// How long a connection may take to end. An idle connection is closed at once. A connection that
 /// has sent half a request could otherwise delay the end for ever.
-pub(crate) const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(3);
 
 /// A running server.
 pub(crate) struct Server {
@@ -65,7 +65,13 @@ impl Server {
     }
 
     /// Takes no further requests, finishes those in flight, and returns the counts of all.
-    pub(crate) async fn stop(mut self) -> Tally {
+    pub(crate) async fn stop(self) -> Tally {
+        self.stop_within(GRACE).await.0
+    }
+
+    /// Does as [`stop`](Self::stop) with another grace period. Also returns whether each connection
+    /// and each request has ended within it.
+    pub(crate) async fn stop_within(mut self, grace: Duration) -> (Tally, bool) {
         self.streams.close();
         // Fails if the server has already ended.
         let _ = self.stop.send(());
@@ -79,8 +85,9 @@ impl Server {
         };
         // A connection that is open after the grace period has sent no whole request, so none has
         // reached a route.
-        let _ = timeout(GRACE, ended).await;
-        std::mem::take(&mut self.tally.lock().expect("a count does not panic"))
+        let has_ended = timeout(grace, ended).await.is_ok();
+        let tally = std::mem::take(&mut *self.tally.lock().expect("a count does not panic"));
+        (tally, has_ended)
     }
 }
 

@@ -83,7 +83,8 @@ impl Demand {
         let returned = self.returned.fetch_add(permits, Ordering::Relaxed).wrapping_add(permits);
         let began = self.began.load(Ordering::Relaxed);
         let of_epoch = returned.wrapping_sub(began);
-        // A later permit has ended the epoch if the number is below 0.
+        // The number is below 0 if a later permit has ended the epoch, or while permits are
+        // withdrawn.
         if of_epoch < limit.max(1) || of_epoch > u64::MAX / 2 {
             return None;
         }
@@ -91,6 +92,13 @@ impl Demand {
         let order = Ordering::Relaxed;
         self.began.compare_exchange(began, returned, order, order).ok()?;
         Some(self.update(|word| DemandWord::of(word.epoch() + 1, word.now(), 0)).epoch())
+    }
+
+    /// Subtracts permits that no request has used, before [`give_back`](Self::give_back) adds them:
+    /// an epoch is as long as requests take. If the epoch ends in between, they count in the next
+    /// one.
+    pub(super) fn note_withdrawn(&self, permits: u64) {
+        self.returned.fetch_sub(permits, Ordering::Relaxed);
     }
 
     /// Updates the word, and returns the new one.

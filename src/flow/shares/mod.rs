@@ -59,9 +59,11 @@ impl Reason {
 ///
 /// A tenant that was refused is *hungry*, for one to two epochs. An epoch ends when as many permits
 /// have come back as the limit has: at a limit in use, that is one mean response time, by Little's
-/// law. The hungry tenants divide what the others leave of the limit: each may hold
-/// `weight / weights of the hungry` of it, and no more, also if a permit is free. So a tenant gets
-/// the permits that another one gives back although that one asks more often.
+/// law. Permits of requests that do not go ahead do not count: another limiter of an
+/// [`AllOf`](crate::flow::AllOf) has refused them. The hungry tenants divide what the others leave
+/// of the limit: each may hold `weight / weights of the hungry` of it, and no more, also if a
+/// permit is free. So a tenant gets the permits that another one gives back although that one asks
+/// more often.
 ///
 /// - *Exact*: the permits in use never exceed the limit, under any race.
 /// - *No refusal without need*: a request is admitted if at most half of the limit, or a single
@@ -406,7 +408,11 @@ where
         };
         // Given back if the limiter refuses the request, or panics.
         let place = Place::new(self.shares.clone(), slot, permits);
-        ask.decided_by(&shares.limiter).map(|permit| TenantPermit { permit, _place: place })
+        let decision = ask.decided_by(&shares.limiter);
+        if decision.is_refused() {
+            place.note_withdrawn();
+        }
+        decision.map(|permit| TenantPermit { permit, place })
     }
 
     fn peek(&self, ask: &Ask<'_>) -> Option<Decision> {
@@ -460,7 +466,7 @@ where
 pub struct TenantPermit<P, R: Deref<Target: GiveBack>> {
     /// Dropped before the place: as in `ClassPermit`.
     permit: P,
-    _place: Place<R>,
+    place: Place<R>,
 }
 
 impl<P: Permit, R: Deref<Target: GiveBack>> Permit for TenantPermit<P, R> {
@@ -474,6 +480,7 @@ impl<P: Permit, R: Deref<Target: GiveBack>> Permit for TenantPermit<P, R> {
 
     fn withdraw_at(&mut self, now: Timestamp) {
         self.permit.withdraw_at(now);
+        self.place.note_withdrawn();
     }
 }
 
@@ -502,6 +509,12 @@ impl<R: Deref<Target: GiveBack>> Place<R> {
         let permits = u32::try_from(permits).expect(Self::FITS);
         Self { shares, slot: slot.and_then(after), permits }
     }
+
+    /// Notes that the request does not go ahead. Called at most once, before the drop.
+    #[cold]
+    fn note_withdrawn(&self) {
+        self.shares.note_withdrawn(u64::from(self.permits));
+    }
 }
 
 impl<R: Deref<Target: GiveBack>> Drop for Place<R> {
@@ -515,6 +528,9 @@ mod sealed {
     /// Shares of any limiter, for a permit that does not name it.
     pub trait GiveBack {
         fn give_back(&self, slot: Option<usize>, permits: u64);
+
+        /// Notes that permits are about to be given back that no request has used.
+        fn note_withdrawn(&self, permits: u64);
     }
 }
 
@@ -533,6 +549,10 @@ impl<L: LimitInForce, S> GiveBack for FairShares<L, S> {
         if let Some(epoch) = self.demand.give_back(permits, self.limiter.limit_in_force()) {
             self.hungry.begin(epoch);
         }
+    }
+
+    fn note_withdrawn(&self, permits: u64) {
+        self.demand.note_withdrawn(permits);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Limiters in the shadow.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leaparray::flow::shadow::{Mode, Rollout, Shadow, Share};
@@ -132,6 +133,35 @@ fn combination_is_refused_by_what_is_enforced() {
     assert_eq!((ask(10), remaining(other)), (5, 0), "each second one");
     assert_eq!((shadow.counts().enforced, shadow.counts().would_refuse), (7, 7));
     assert_eq!((ask(4), shadow.counts().would_refuse), (4, 7), "the others did not go ahead");
+}
+
+/// Would admit each request, and refuses the first one.
+struct RefusesFirst(AtomicBool);
+
+impl Limiter for RefusesFirst {
+    type Permit = ();
+
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
+        if self.0.swap(true, Ordering::Relaxed) {
+            return Decision::Admitted(());
+        }
+        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::At(at(60_100))))
+    }
+
+    fn peek(&self, _ask: &Ask<'_>) -> Option<Decision> {
+        Some(Decision::Admitted(()))
+    }
+}
+
+/// The other limiter refuses the request after the shadow has let it through.
+#[test]
+fn request_that_asks_again_counts_for_each_decision() {
+    let clock = ManualClock::new(at(60_000));
+    let none = FixedWindowLimiter::with_clock(ms(1_000), 0, clock.clone()).unwrap();
+    let shadow = Shadow::new(none, Mode::Shadow);
+    let queue = WaitQueue::new(AllOf::new((shadow, RefusesFirst(AtomicBool::new(false)))));
+    assert!(queue.acquire_by(1, ms(5_000), |wait| clock.advance(wait)).is_ok());
+    assert_eq!(queue.limiter().limiters().0.counts().would_refuse, 2);
 }
 
 /// The draw is made before the permits of the others are taken, which may give none back.

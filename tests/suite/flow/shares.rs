@@ -14,8 +14,8 @@ use std::time::Duration;
 use leaparray::flow::adaptive::{Aimd, Headroom, LimitRange};
 use leaparray::flow::shares::{FairShares, OfTenant, ShareError, TenantPermit};
 use leaparray::flow::{
-    AdaptiveLimiter, AllOf, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit, Reason,
-    Retry, WaitQueue,
+    AdaptiveLimiter, AllOf, Ask, ConcurrencyLimiter, Decision, Limiter, LimiterExt, QuotaUnit,
+    Reason, Refusal, Retry, WaitQueue,
 };
 use leaparray::{Clock, ManualClock, Outcome, Permit};
 
@@ -132,6 +132,47 @@ fn refusal_by_a_peek_makes_a_tenant_hungry() {
         of_bob.extend(tenants[1].try_acquire().at_once());
     }
     assert_eq!((of_ann.len(), of_bob.len()), (15, 15));
+}
+
+/// Would admit each request, and then refuses it, as a limiter that another thread has used up.
+struct UsedUp;
+
+impl Limiter for UsedUp {
+    type Permit = ();
+
+    fn decide(&self, _ask: &Ask<'_>) -> Decision {
+        Decision::Refused(Refusal::new(Reason::LimitReached, Retry::Unknown))
+    }
+
+    fn peek(&self, _ask: &Ask<'_>) -> Option<Decision> {
+        Some(Decision::Admitted(()))
+    }
+}
+
+/// Their permits come back in no time, and an epoch is as long as a request takes. Otherwise, a
+/// hungry tenant would get the permits that another one waits for.
+#[test]
+fn requests_that_do_not_go_ahead_end_no_hunger() {
+    for is_limiter_used in [false, true] {
+        let shares = shares(16, 10);
+        let [ann, bob, cid] = ["ann", "bob", "cid"].map(|it| shares.tenant(it, 1));
+        let (mut of_ann, of_bob) = (fill(&ann), fill(&bob));
+        assert_eq!((of_ann.len(), of_bob.len()), (15, 1));
+        // More than the share of either, and the limit has room.
+        of_ann.truncate(13);
+        for _ in 0..64 {
+            let refusal = if is_limiter_used {
+                // By requests that do not ask for a share.
+                let _used = shares.limiter().try_acquire_many(2).at_once().unwrap();
+                cid.try_acquire().refusal()
+            } else {
+                AllOf::new((cid, UsedUp)).try_acquire().refusal()
+            };
+            assert_eq!(refusal.map(|it| it.reason), Some(Reason::LimitReached));
+        }
+        let refusal = ann.try_acquire().refusal().expect("bob is hungry");
+        assert_eq!(refusal.reason, Reason::SHARE_USED);
+    }
 }
 
 struct Woken(AtomicBool);

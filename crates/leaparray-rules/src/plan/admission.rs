@@ -260,9 +260,17 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
             self.concerned().take_back(ask, wait);
             permits.withdraw_at(ask.now());
         }
+        let later = self.later.get_or_init(|| Box::new(next));
+        // A queue or a combination has peeked at the limiters of this plan before, and would have
+        // peeked at those of the next one.
+        if !ask.is_first()
+            && let Some(refusal) = later.concerned().refused_after(self.concerned(), ask)
+        {
+            return Decision::Refused(refusal);
+        }
         // Not asked `again`: this plan has admitted the request, so no limiter has counted a refusal
         // of it, and several rules count one by a peek at the first question alone.
-        self.later.get_or_init(|| Box::new(next)).decide(ask)
+        later.decide(ask)
     }
 
     /// Returns the same request by the newest plan, for a decision without the caller. A key that

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leaparray::flow::{AllOf, Ask, Decision, Limiter, Named, Refusal};
+use leaparray::flow::{AllOf, Ask, Decision, Limiter, LimiterExt, Named, Outlook, Refusal};
 use smallvec::SmallVec;
 
 use super::index::{Member, RuleList};
@@ -205,6 +205,18 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
         }
     }
 
+    /// Returns the refusal that a request would get, after its first question to the limiters of
+    /// `former`. This peek is the first question to each of the other limiters: one that counts
+    /// requests counts it.
+    pub(super) fn refused_after(self, former: Self, ask: &Ask<'_>) -> Option<Refusal> {
+        let (first, mut outlook) = (first(ask), Outlook::default());
+        for (rule, asked) in self.rules().zip(self.each()) {
+            let is_asked = former.rules().any(|it| Arc::ptr_eq(&it.limiter, &rule.limiter));
+            outlook.add(asked.foretell(if is_asked { ask } else { &first }));
+        }
+        outlook.refusal()
+    }
+
     /// Returns whether each decision by this plan, beside the changes up to the next one, is one by
     /// the rules of this plan or of the next one.
     pub(super) fn decides_as(self, next: Self) -> bool {
@@ -228,4 +240,11 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
         // If one rule has changed once, its number is of one of the two versions.
         are_same && (changed == 0 || changed == 1 && next.plan.number.is_after(&self.plan.number))
     }
+}
+
+/// Returns a question as the first one of its request.
+fn first<'a>(ask: &Ask<'a>) -> Ask<'a> {
+    let first = Ask::at(ask.now()).many(ask.permits());
+    let first = if ask.can_wait() { first } else { first.at_once() };
+    ask.node().map_or(first, |it| first.over(it))
 }

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::io::BufReader;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use leaparray::MetricEvent::{Block, Exception, Pass, Success};
 use leaparray_web::Token;
-use leaparray_web::format::{Message, Reader};
+use leaparray_web::format::{ByeReason, Message, Reader};
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
@@ -18,7 +18,7 @@ use crate::load::Load;
 use crate::metrics::Metrics;
 use crate::page;
 use crate::route::Route;
-use crate::server::{GRACE, Server};
+use crate::server::Server;
 
 /// The passes, the blocks, the successes and the exceptions of each resource, by its name.
 type Counts = HashMap<String, [u64; 4]>;
@@ -54,14 +54,14 @@ async fn reader_of_the_page_has_every_request() {
     };
     let in_time = timeout(Duration::from_secs(60), comes).await.is_ok();
     assert!(in_time, "{:?}, not {expected:?}", counts.lock().unwrap());
-    let start = Instant::now();
-    server.stop().await;
-    assert!(start.elapsed() < GRACE, "an open stream holds the server up");
-    reader.await.unwrap();
+    let (_, has_ended) = server.stop_within(Duration::from_secs(60)).await;
+    assert!(has_ended, "an open stream holds the server up");
+    assert_eq!(reader.await.unwrap(), Some(ByeReason::Closing), "the server ends the stream");
     assert!(has_all(), "each request was counted once");
 }
 
-fn count_until_the_end(url: &str, token: &Token, counts: &Mutex<Counts>) {
+/// Adds the counts of all seconds. Returns why the stream has ended, if the server has said so.
+fn count_until_the_end(url: &str, token: &Token, counts: &Mutex<Counts>) -> Option<ByeReason> {
     let bearer = format!("Bearer {}", token.as_str());
     let response = ureq::get(url).header("authorization", bearer).call().unwrap();
     let mut names = HashMap::new();
@@ -82,7 +82,9 @@ fn count_until_the_end(url: &str, token: &Token, counts: &Mutex<Counts>) {
                     *exception += row.counts.events[Exception];
                 }
             }
+            Message::Bye(bye) => return Some(bye.reason),
             _ => {}
         }
     }
+    None
 }

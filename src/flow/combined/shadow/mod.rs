@@ -62,8 +62,9 @@ pub use rollout::{Rollout, ShadowCounts};
 ///   ahead before it.
 /// - In an [`AllOf`](crate::flow::AllOf), a request that another limiter refuses takes no permits
 ///   of this one, and does not count here, unless this one was asked for its decision before:
-///   beside a limiter that cannot tell in advance, or that another thread has used up since. A
-///   request that this one would refuse takes permits of the others.
+///   beside a limiter that cannot tell in advance, or that another thread has used up since. It
+///   then counts although it does not go ahead, and once more if it asks again, as in a queue: a
+///   count never falls. A request that this one would refuse takes permits of the others.
 /// - A [`WaitQueue`](crate::flow::WaitQueue) asks several times for one request. In the shadow,
 ///   each request is admitted at its first turn. With a share of requests, each question that the
 ///   limiter refuses is a request for the share. One that has to wait is enforced once.

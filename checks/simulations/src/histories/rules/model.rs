@@ -124,7 +124,7 @@ impl Model {
     }
 
     /// Notes that a request beside a change to `next` may have been decided before: a refusal makes
-    /// a tenant hungry, and permits that are taken back end epochs.
+    /// a tenant hungry, and permits that are taken back end an epoch that is over.
     pub(super) fn may_have_decided(&mut self, next: &Self, request: &Request) {
         for it in self.concerned(request) {
             let same = next.active.iter().find(|other| other.limiter == it.limiter);

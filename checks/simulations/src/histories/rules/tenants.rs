@@ -208,9 +208,11 @@ impl Tenants {
                 refused.tenants[of.tenant].refuse(of.weight);
                 refused
             });
+            // No request has used them, so they do not count. Their return ends an epoch that is
+            // over since the limit was lowered.
             let admitted = it.may(most, &in_use, of).admit;
             let taken_back = admitted
-                .then(|| [least, most].map(|limit| it.give_back(limit, of.permits)))
+                .then(|| [least, most].map(|limit| it.give_back(limit, 0)))
                 .into_iter()
                 .flatten();
             [it].into_iter().chain(refused).chain(taken_back)

@@ -299,6 +299,11 @@ impl FleetView {
 
     /// Returns within which time to ask again. As long as no process delivers, a reader that does
     /// not ask for half of `lost_after` cannot tell that the server was not away.
+    ///
+    /// Also once all seconds are final: [`newest_final`](Self::newest_final) follows the server's
+    /// time, and a reader that asks less often shows no further second as final. After all records
+    /// have expired, a process may join and fall silent within a period. Its seconds would become
+    /// final `lost_after` after the next poll, and the view might have forgotten them by then.
     pub(crate) const fn ask_within(&self) -> Duration {
         if self.is_while(self.last_heard, self.now) {
             Duration::from_micros(self.config.lost_after_micros() / 3)

@@ -50,7 +50,10 @@ impl FleetReaderBuilder {
     /// which [`start`](Self::start) checks. By default a second. A poll also reads for at most
     /// about this time, and the next poll continues. While no process delivers, the server is asked
     /// at least every third of [`lost_after`](FleetConfig::lost_after), so that the last seconds of
-    /// the fleet become final.
+    /// the fleet become final. With a longer period than that third, this is the cost of a silent
+    /// fleet: a survey every third of `lost_after`, for as long as it is silent. It has no end,
+    /// since each later second becomes final as well, without a process in it, and a process that
+    /// joins may fall silent before the next poll.
     pub const fn with_period(mut self, period: Duration) -> Self {
         self.period = period;
         self

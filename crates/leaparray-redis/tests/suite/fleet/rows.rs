@@ -297,6 +297,65 @@ fn second_that_no_process_writes_is_damaged() {
     }
 }
 
+/// A histogram has no response time above 2⁶² ns, and a process sends no buckets of one.
+#[test]
+fn response_times_beyond_those_of_a_histogram_are_cut_or_damaged() {
+    const LONGEST: u64 = 1 << 62;
+    let mut server = Archive::new(FleetConfig::default());
+    let mut process = Process::new(1, START);
+    process.work("orders", 1);
+    process.next_second();
+    process.deliver(&mut server);
+    let mut view = FleetView::new(FleetConfig::default());
+    view.on_survey(&server.survey(micros(START + 1)));
+    let names = NamesFetch { process: process.id, from: 0, count: 1 };
+    view.on_names(&[names], &[server.names(process.id, 0, 1)]);
+    let fetch = view.wanted().unwrap();
+    let viewed = |bytes: &[u8]| {
+        let mut view = view.clone();
+        view.on_fetched(&fetch, &[Some(bytes.to_vec())]);
+        (view.window(START..START + 1).total.metrics, view.unreadable())
+    };
+    // A row of two requests: its name, the mask of its numbers, the passes, and the extremes, each
+    // 1 higher. Then the histogram of the row, no resource without a row, and the histogram of the
+    // sum.
+    let second = |extremes: [u64; 2], histogram: &[u8]| {
+        let mut bytes = vec![1, 1, 0, 0b110_0001, 2];
+        for extreme in extremes {
+            let mut number = extreme + 1;
+            while number > 0x7f {
+                bytes.push(number.to_le_bytes()[0] | 0x80);
+                number >>= 7;
+            }
+            bytes.push(number.to_le_bytes()[0]);
+        }
+        [&bytes, histogram, &[0], histogram].concat()
+    };
+    // The extremes are all response times: one above the longest of a histogram counts as that.
+    for extremes in [[0, LONGEST], [0, LONGEST + 1], [LONGEST + 1, u64::MAX - 1]] {
+        let bytes = second(extremes, &[1, 0]);
+        let found = ProcessSecond::decode(START, &bytes).unwrap();
+        assert_eq!(found.rows[0].counts, found.sum);
+        assert_eq!(viewed(&bytes), (found.sum.metrics.clone(), 0));
+        let SecondMetrics { min_rt, max_rt, histogram, .. } = found.sum.metrics;
+        assert_eq!([min_rt, max_rt], extremes.map(|it| Some(Duration::from_nanos(it))));
+        let histogram = histogram.unwrap();
+        let cut = extremes.map(|it| Some(Duration::from_nanos(it.min(LONGEST))));
+        assert_eq!((histogram.count(), [histogram.min(), histogram.max()]), (2, cut));
+    }
+    // Both requests in the last bucket of scale 0, that of the longest, with these extremes.
+    let buckets = [2, 0, 0, 64, 1, 1, 2];
+    let bytes = second([LONGEST, LONGEST], &buckets);
+    let found = ProcessSecond::decode(START, &bytes).unwrap();
+    assert_eq!(viewed(&bytes), (found.sum.metrics, 0));
+    for extremes in [[LONGEST, LONGEST + 1], [LONGEST + 1; 2], [LONGEST, u64::MAX - 1]] {
+        let bytes = second(extremes, &buckets);
+        let damaged = ProcessSecond::decode(START, &bytes);
+        assert_eq!(damaged, Err(FormatError::Damaged), "{extremes:?}");
+        assert_eq!(viewed(&bytes).1, 1, "{extremes:?}");
+    }
+}
+
 #[test]
 fn any_number_of_resources_without_a_row_is_added_up() {
     let most = [1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0, 0, 0];

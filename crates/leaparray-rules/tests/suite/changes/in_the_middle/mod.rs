@@ -107,6 +107,26 @@ fn refusal_by_a_decision_made_anew_counts_among_those_that_are_enforced() {
     assert_eq!(shadow, Some(1));
 }
 
+/// A rule in the shadow has let the request through by both versions.
+#[test]
+fn rule_in_the_shadow_counts_a_request_that_is_decided_anew_twice() {
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let bucket = ("bucket", "limit = \"99 per hour, bursts of 99\"");
+    let tried = ("tried", "limit = \"0 per hour\"\nmode = \"shadow\"");
+    let (rules, resource) = changed_in_a_decision(
+        &file(&[bucket, tried]),
+        file(&[bucket, tried, ("flight", "in_flight = 1")]),
+    );
+    assert!(rules.ask(&resource, &"ann", &ask).is_admitted());
+    assert_eq!(rules.status().version, 2, "the change came in between");
+    let watched = rules.registry().watched();
+    let shadow = watched.iter().find_map(|it| match &it.state {
+        WatchedState::Shadow { counts, .. } => Some(counts.would_refuse),
+        _ => None,
+    });
+    assert_eq!(shadow, Some(2));
+}
+
 /// No rule of the former version asks for the context, and the new one concerns only one context.
 #[test]
 fn request_in_a_context_is_decided_anew_by_the_rules_of_its_context() {

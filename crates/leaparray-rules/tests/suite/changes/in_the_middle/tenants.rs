@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leaparray::flow::Ask;
 use leaparray::flow::watch::WatchedState;
+use leaparray::flow::{AllOf, Ask, ConcurrencyLimiter, LimiterExt};
 use leaparray::{Registry, RegistryConfig, Timestamp};
 use leaparray_rules::{RuleSet, Rules};
 
@@ -111,4 +111,39 @@ fn tenant_that_is_refused_by_a_decision_made_anew_is_hungry() {
         }
         assert!(readings > 1, "the bucket reads the clock at the peek and at the decision");
     }
+}
+
+/// As above, with the rules in a combination, which peeks before it asks for a decision. The rule
+/// gets tenants, so its limiter is another one, at which the combination has not peeked.
+#[test]
+fn tenant_is_hungry_after_a_decision_made_anew_for_a_combination() {
+    let bucket = ("bucket", "limit = \"999 per hour, bursts of 999\"");
+    let former = file(&[("flight", "in_flight = 11"), bucket]);
+    let tenants = "in_flight = 2\ntenant = \"header:x-user\"\nweights = { ann = 255 }";
+    // Later than the clock by more than any lead, so that the bucket reads it.
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let mut readings = 0;
+    loop {
+        let clock = Hooked::default();
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let rules = Rules::new(Arc::new(registry));
+        rules.apply(&former);
+        let a = rules.registry().resource("a").unwrap();
+        assert!(rules.ask(&a, &"ann", &ask.many(0)).is_admitted());
+        let (changed, next) = (rules.clone(), file(&[bucket, ("flight", tenants)]));
+        let call = Box::new(move || drop(changed.apply(&next)));
+        let other = Arc::new(ConcurrencyLimiter::new(9));
+        let both = AllOf::new((rules.limiter(&a, &"ann"), other));
+        *clock.0.lock().unwrap() = Some(Hook { readings_before: readings, call });
+        let decision = both.ask(&ask.many(3));
+        if clock.0.lock().unwrap().take().is_some() {
+            break;
+        }
+        let refusal = decision.refusal().expect("the limit is 2");
+        assert_eq!(refusal.limiter(), Some("flight"), "{readings}");
+        let other = rules.ask(&a, &"bob", &ask.many(2));
+        assert!(other.is_refused(), "{readings}: the tenant is not hungry");
+        readings += 1;
+    }
+    assert!(readings > 2, "the bucket reads the clock at both peeks and at the decision");
 }
