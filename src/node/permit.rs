@@ -84,7 +84,7 @@ pub trait Permit {
     /// Tells the controller that the request was admitted, and does not go ahead, because another
     /// limiter of an [`AllOf`](crate::flow::AllOf) has refused it. By default, the request was
     /// [cancelled](Outcome::Cancelled). A controller that does not give the permits of a cancelled
-    /// request back overrides this.
+    /// request back overrides this. Called at most once, before the permit is dropped.
     fn withdraw_at(&mut self, now: Timestamp) {
         self.end_at(now, Outcome::Cancelled);
     }

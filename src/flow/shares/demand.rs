@@ -108,3 +108,19 @@ impl Demand {
         then(DemandWord(word))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// In between, fewer permits have come back than when the epoch began.
+    #[test]
+    fn permit_that_comes_back_beside_a_withdrawal_ends_no_epoch() {
+        let demand = Demand::new();
+        demand.note_withdrawn(3);
+        assert_eq!(demand.give_back(1, 4), None);
+        assert_eq!(demand.give_back(3, 4), None);
+        assert_eq!(demand.give_back(2, 4), None);
+        assert_eq!(demand.give_back(1, 4), Some(1));
+    }
+}

@@ -55,7 +55,8 @@ impl<'a> Moment<'a> {
     #[inline]
     pub(super) fn of(array: &'a MetricArray) -> Self {
         let history = array.history.get().map(|it| (it, it.complete_head(&array.cells)));
-        // Relaxed: if a thread's adds happen before this read, then so does its update of `newest`.
+        // Relaxed: if a thread's adds happen before this read, then so does its load or update of
+        // `newest` (see `arrive`).
         let newest = array.newest.load(Ordering::Relaxed);
         stall::at(Point::MomentTaken);
         Self { array, history, newest, bound: Cell::new(None) }

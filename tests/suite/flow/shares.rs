@@ -172,6 +172,11 @@ fn requests_that_do_not_go_ahead_end_no_hunger() {
         }
         let refusal = ann.try_acquire().refusal().expect("bob is hungry");
         assert_eq!(refusal.reason, Reason::SHARE_USED);
+        // Two epochs: the requests before have not put their end off.
+        for _ in 0..32 {
+            drop(cid.try_acquire().at_once().unwrap());
+        }
+        assert!(ann.try_acquire().is_admitted(), "bob is not hungry any more");
     }
 }
 

@@ -32,7 +32,7 @@ struct Published {
     /// has replaced.
     blocks: [CachePadded<[AtomicU64; Published::WORDS]>; Published::BLOCKS],
     /// Beside the head, such a record locks the bus for the word of the newest bucket, that of the
-    /// slot, and twice for a free block.
+    /// slot, and twice for a free block. A thread that finds the bucket in the word only reads it.
     others: [CachePadded<AtomicU64>; 4],
 }
 

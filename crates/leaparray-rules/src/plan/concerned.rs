@@ -205,16 +205,21 @@ impl<'a, K: Deref<Target = str>, C: RuleClock> Concerned<'a, K, C> {
         }
     }
 
-    /// Returns the refusal that a request would get, after its first question to the limiters of
-    /// `former`. This peek is the first question to each of the other limiters: one that counts
-    /// requests counts it.
+    /// Returns the refusal that a request would get if one of the limiters refuses it that are not
+    /// those of `former`, which had its first question. This peek is the first question to each of
+    /// the others: one that counts requests counts it.
+    ///
+    /// A limiter of `former` has admitted the request. If it refuses now, as its limit was lowered,
+    /// its decision counts the refusal.
     pub(super) fn refused_after(self, former: Self, ask: &Ask<'_>) -> Option<Refusal> {
-        let (first, mut outlook) = (first(ask), Outlook::default());
+        let (first, mut outlook, mut is_refused) = (first(ask), Outlook::default(), false);
         for (rule, asked) in self.rules().zip(self.each()) {
             let is_asked = former.rules().any(|it| Arc::ptr_eq(&it.limiter, &rule.limiter));
-            outlook.add(asked.foretell(if is_asked { ask } else { &first }));
+            let foretold = asked.foretell(if is_asked { ask } else { &first });
+            is_refused |= !is_asked && foretold.as_ref().is_some_and(Decision::is_refused);
+            outlook.add(foretold);
         }
-        outlook.refusal()
+        outlook.refusal().filter(|_| is_refused)
     }
 
     /// Returns whether each decision by this plan, beside the changes up to the next one, is one by

@@ -147,3 +147,38 @@ fn tenant_is_hungry_after_a_decision_made_anew_for_a_combination() {
     }
     assert!(readings > 2, "the bucket reads the clock at both peeks and at the decision");
 }
+
+/// The rule stays, so the combination has peeked at its limiter, which would have admitted the
+/// request. The last reading is that of the decision, which is then made anew.
+#[test]
+fn tenant_is_hungry_after_its_limit_was_lowered_in_a_decision_for_a_combination() {
+    let flight = |limit: u64| {
+        format!("in_flight = {limit}\ntenant = \"header:x-user\"\nweights = {{ ann = 255 }}")
+    };
+    let bucket = ("bucket", "limit = \"999 per hour, bursts of 999\"");
+    // Later than the clock by more than any lead, so that the bucket reads it.
+    let ask = Ask::at(Timestamp::from_secs(1 << 30));
+    let mut is_hungry = Vec::new();
+    loop {
+        let clock = Hooked::default();
+        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+        let rules = Rules::new(Arc::new(registry));
+        rules.apply(&file(&[("flight", &flight(11)), bucket]));
+        let a = rules.registry().resource("a").unwrap();
+        assert!(rules.ask(&a, &"ann", &ask.many(0)).is_admitted());
+        let (changed, next) = (rules.clone(), file(&[("flight", &flight(2))]));
+        let call = Box::new(move || drop(changed.apply(&next)));
+        let other = Arc::new(ConcurrencyLimiter::new(9));
+        let both = AllOf::new((rules.limiter(&a, &"ann"), other));
+        *clock.0.lock().unwrap() = Some(Hook { readings_before: is_hungry.len(), call });
+        let decision = both.ask(&ask.many(3));
+        if clock.0.lock().unwrap().take().is_some() {
+            break;
+        }
+        let refusal = decision.refusal().expect("the limit is 2");
+        assert_eq!(refusal.limiter(), Some("flight"));
+        is_hungry.push(rules.ask(&a, &"bob", &ask.many(2)).is_refused());
+    }
+    assert!(is_hungry.len() > 2, "the bucket reads the clock at both peeks and at the decision");
+    assert_eq!(is_hungry.last(), Some(&true), "{is_hungry:?}");
+}
