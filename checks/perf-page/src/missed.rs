@@ -95,8 +95,8 @@ const EXPLAINED: &[Explained] = &[
         "histograms",
         |it| it.case.starts_with("record with leaparray, scale"),
         "A record in a histogram takes {measured} × as long as a read of the counter, not {goal} ×",
-        "because of the same: the least that counts a response time by bucket takes two thirds of \
-         it",
+        "because the processor overlaps little of the read with what follows: the least that \
+         counts a response time by bucket takes two thirds of it",
     ),
     explained(
         "histograms",

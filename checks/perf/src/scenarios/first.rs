@@ -31,8 +31,9 @@ struct Published {
     /// One more than there are threads. Each thread has one to fill, and then the one that its own
     /// has replaced.
     blocks: [CachePadded<[AtomicU64; Published::WORDS]>; Published::BLOCKS],
-    /// Beside the head, such a record locks the bus for the word of the newest bucket, that of the
-    /// slot, and twice for a free block. A thread that finds the bucket in the word only reads it.
+    /// Beside the head, such a record locks the bus for the word of the newest bucket, for the word
+    /// of the slot, and twice for a free block. A thread that finds its bucket in the first of
+    /// these words only reads it.
     others: [CachePadded<AtomicU64>; 4],
 }
 

@@ -191,8 +191,8 @@ impl<K: Deref<Target = str> + Clone, C: RuleClock> Admission<K, C> {
     /// Returns the rules of a version, which have decided on a request, and the decision that it
     /// gets: see [`AtOnce::Otherwise`](super::AtOnce::Otherwise).
     ///
-    /// `word` is that of the resource at the decision. A handle that threads share may have another
-    /// one by now, of a newer version.
+    /// `word` is the word that the resource had at the decision. A handle that threads share may
+    /// have a later word by now, of a newer version.
     #[cfg(feature = "tower")]
     #[cold]
     #[inline(never)]

@@ -343,7 +343,7 @@ fn response_times_beyond_those_of_a_histogram_are_cut_or_damaged() {
         let cut = extremes.map(|it| Some(Duration::from_nanos(it.min(LONGEST))));
         assert_eq!((histogram.count(), [histogram.min(), histogram.max()]), (2, cut));
     }
-    // Both requests in the last bucket of scale 0, that of the longest, with these extremes.
+    // Both requests in the last bucket of scale 0, which has the longest times, with these extremes.
     let buckets = [2, 0, 0, 64, 1, 1, 2];
     let bytes = second([LONGEST, LONGEST], &buckets);
     let found = ProcessSecond::decode(START, &bytes).unwrap();

@@ -113,72 +113,58 @@ fn tenant_that_is_refused_by_a_decision_made_anew_is_hungry() {
     }
 }
 
-/// As above, with the rules in a combination, which peeks before it asks for a decision. The rule
-/// gets tenants, so its limiter is another one, at which the combination has not peeked.
-#[test]
-fn tenant_is_hungry_after_a_decision_made_anew_for_a_combination() {
-    let bucket = ("bucket", "limit = \"999 per hour, bursts of 999\"");
-    let former = file(&[("flight", "in_flight = 11"), bucket]);
-    let tenants = "in_flight = 2\ntenant = \"header:x-user\"\nweights = { ann = 255 }";
+/// Makes a request of one tenant, for more than the limit of the rules `next`, in a combination,
+/// which peeks before it asks for a decision. The rules change from `former` to `next` after
+/// as many readings of the clock. Returns whether the tenant is hungry after that; `None` if there
+/// were fewer readings.
+fn is_hungry_after_change(former: &RuleSet, next: &RuleSet, readings: usize) -> Option<bool> {
     // Later than the clock by more than any lead, so that the bucket reads it.
     let ask = Ask::at(Timestamp::from_secs(1 << 30));
-    let mut readings = 0;
-    loop {
-        let clock = Hooked::default();
-        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
-        let rules = Rules::new(Arc::new(registry));
-        rules.apply(&former);
-        let a = rules.registry().resource("a").unwrap();
-        assert!(rules.ask(&a, &"ann", &ask.many(0)).is_admitted());
-        let (changed, next) = (rules.clone(), file(&[bucket, ("flight", tenants)]));
-        let call = Box::new(move || drop(changed.apply(&next)));
-        let other = Arc::new(ConcurrencyLimiter::new(9));
-        let both = AllOf::new((rules.limiter(&a, &"ann"), other));
-        *clock.0.lock().unwrap() = Some(Hook { readings_before: readings, call });
-        let decision = both.ask(&ask.many(3));
-        if clock.0.lock().unwrap().take().is_some() {
-            break;
-        }
-        let refusal = decision.refusal().expect("the limit is 2");
-        assert_eq!(refusal.limiter(), Some("flight"), "{readings}");
-        let other = rules.ask(&a, &"bob", &ask.many(2));
-        assert!(other.is_refused(), "{readings}: the tenant is not hungry");
-        readings += 1;
+    let clock = Hooked::default();
+    let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
+    let rules = Rules::new(Arc::new(registry));
+    rules.apply(former);
+    let a = rules.registry().resource("a").unwrap();
+    assert!(rules.ask(&a, &"ann", &ask.many(0)).is_admitted());
+    let (changed, next) = (rules.clone(), next.clone());
+    let call = Box::new(move || drop(changed.apply(&next)));
+    let both = AllOf::new((rules.limiter(&a, &"ann"), Arc::new(ConcurrencyLimiter::new(9))));
+    *clock.0.lock().unwrap() = Some(Hook { readings_before: readings, call });
+    let decision = both.ask(&ask.many(3));
+    // The hook has a handle to the rules, whose registry has the clock.
+    if clock.0.lock().unwrap().take().is_some() {
+        return None;
     }
-    assert!(readings > 2, "the bucket reads the clock at both peeks and at the decision");
+    let refusal = decision.refusal().expect("the limit is 2");
+    assert_eq!(refusal.limiter(), Some("flight"), "{readings}");
+    Some(rules.ask(&a, &"bob", &ask.many(2)).is_refused())
+}
+
+const BUCKET: (&str, &str) = ("bucket", "limit = \"999 per hour, bursts of 999\"");
+
+/// The rule gets tenants, so its limiter is another one, at which the combination has not peeked.
+#[test]
+fn tenant_is_hungry_after_a_decision_made_anew_for_a_combination() {
+    let tenants = "in_flight = 2\ntenant = \"header:x-user\"\nweights = { ann = 255 }";
+    let former = file(&[("flight", "in_flight = 11"), BUCKET]);
+    let next = file(&[BUCKET, ("flight", tenants)]);
+    let is_hungry: Vec<_> =
+        (0..).map_while(|readings| is_hungry_after_change(&former, &next, readings)).collect();
+    assert!(is_hungry.len() > 2, "the bucket reads the clock at both peeks and at the decision");
+    assert!(is_hungry.iter().all(|&it| it), "{is_hungry:?}");
 }
 
 /// The rule stays, so the combination has peeked at its limiter, which would have admitted the
-/// request. The last reading is that of the decision, which is then made anew.
+/// request. The decision makes the last reading, and is then made anew.
 #[test]
 fn tenant_is_hungry_after_its_limit_was_lowered_in_a_decision_for_a_combination() {
     let flight = |limit: u64| {
         format!("in_flight = {limit}\ntenant = \"header:x-user\"\nweights = {{ ann = 255 }}")
     };
-    let bucket = ("bucket", "limit = \"999 per hour, bursts of 999\"");
-    // Later than the clock by more than any lead, so that the bucket reads it.
-    let ask = Ask::at(Timestamp::from_secs(1 << 30));
-    let mut is_hungry = Vec::new();
-    loop {
-        let clock = Hooked::default();
-        let registry = Registry::with_clock(RegistryConfig::default(), clock.clone());
-        let rules = Rules::new(Arc::new(registry));
-        rules.apply(&file(&[("flight", &flight(11)), bucket]));
-        let a = rules.registry().resource("a").unwrap();
-        assert!(rules.ask(&a, &"ann", &ask.many(0)).is_admitted());
-        let (changed, next) = (rules.clone(), file(&[("flight", &flight(2))]));
-        let call = Box::new(move || drop(changed.apply(&next)));
-        let other = Arc::new(ConcurrencyLimiter::new(9));
-        let both = AllOf::new((rules.limiter(&a, &"ann"), other));
-        *clock.0.lock().unwrap() = Some(Hook { readings_before: is_hungry.len(), call });
-        let decision = both.ask(&ask.many(3));
-        if clock.0.lock().unwrap().take().is_some() {
-            break;
-        }
-        let refusal = decision.refusal().expect("the limit is 2");
-        assert_eq!(refusal.limiter(), Some("flight"));
-        is_hungry.push(rules.ask(&a, &"bob", &ask.many(2)).is_refused());
-    }
+    let former = file(&[("flight", &flight(11)), BUCKET]);
+    let next = file(&[("flight", &flight(2))]);
+    let is_hungry: Vec<_> =
+        (0..).map_while(|readings| is_hungry_after_change(&former, &next, readings)).collect();
     assert!(is_hungry.len() > 2, "the bucket reads the clock at both peeks and at the decision");
     assert_eq!(is_hungry.last(), Some(&true), "{is_hungry:?}");
 }
